@@ -1,0 +1,59 @@
+"""Online Bayesian learning with guarantees: a Gaussian posterior updated in closed form at each event of a stream."""
+
+from onlinevi.families import Box, Family, MeanField, Point
+from onlinevi.learner import BadRow, Linear, learn
+from onlinevi.losses import Absolute, Hinge, Logistic, Loss, Pinball, Poisson, Squared
+from onlinevi.rules import (
+    NGVI,
+    OGA,
+    OGAEL,
+    SVA,
+    SVB,
+    Constant,
+    PaperSVB,
+    PerHorizon,
+    PerSqrt,
+    PerStep,
+    Rate,
+    Rule,
+    StronglyConvex,
+)
+from onlinevi.state import State
+from onlinevi.trace import Trace
+from onlinevi.types import Belief, Step
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "NGVI",
+    "OGA",
+    "OGAEL",
+    "SVA",
+    "SVB",
+    "Absolute",
+    "BadRow",
+    "Belief",
+    "Box",
+    "Constant",
+    "Family",
+    "Hinge",
+    "Linear",
+    "Logistic",
+    "Loss",
+    "MeanField",
+    "PaperSVB",
+    "PerHorizon",
+    "PerSqrt",
+    "PerStep",
+    "Pinball",
+    "Point",
+    "Poisson",
+    "Rate",
+    "Rule",
+    "Squared",
+    "State",
+    "Step",
+    "StronglyConvex",
+    "Trace",
+    "learn",
+]

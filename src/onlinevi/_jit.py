@@ -1,0 +1,133 @@
+"""Compile once: compose a loop with its parts, and keep the machine code on disk.
+
+Numba caches a function by its own file only, so an edit in a part that the loop calls would go unseen. Here the name under
+which a kernel is cached carries a digest of every function it reaches, helpers and constants included: whatever is edited,
+the name changes and the kernel is compiled anew.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Callable, Mapping
+from functools import cache
+from types import CodeType, FunctionType, ModuleType
+from typing import Any
+
+import numpy as np
+
+from onlinevi import ns
+
+Function = Callable[..., Any]
+
+OPTIONS: dict[str, Any] = {
+    "nogil": True,
+    # Division by zero gives inf, as in numpy: a check a division would halve the speed.
+    "error_model": "numpy",
+    # Sums may be reordered and fused. Not "nnan" or "ninf": a bad row is found by its NaN.
+    "fastmath": {"reassoc", "contract", "nsz", "arcp"},
+}
+
+
+def compose(loop: Function, parts: Mapping[Function, Function]) -> Function:
+    """The loop with each hole filled by its part, compiled on first call and cached on disk where that is possible."""
+    import numba
+
+    digest = hashlib.sha256(numba.__version__.encode())
+    filled = _fill(loop, parts, digest, {})
+    filled.__qualname__ = f"{loop.__qualname__}_{digest.hexdigest()[:20]}"
+    try:
+        return numba.njit(cache=True, **OPTIONS)(filled)  # type: ignore[no-any-return]
+    except RuntimeError:  # neither the package's directory nor the user's cache can be written
+        return numba.njit(**OPTIONS)(filled)  # type: ignore[no-any-return]
+
+
+def _fill(function: Function, parts: Mapping[Function, Function], digest: Any, done: dict[Function, Function]) -> FunctionType:
+    """A copy of the function that calls its parts' compiled copies; its file and line numbers stay its own."""
+    import numba
+
+    assert isinstance(function, FunctionType)
+    _digest_code(function.__code__, digest)
+    bound: dict[str, Any] = {"__builtins__": function.__globals__["__builtins__"], "__name__": function.__module__}
+    for name in sorted(_global_names(function.__code__)):
+        if name not in function.__globals__:
+            continue  # a builtin, or the attribute of something else
+        value = parts.get(value, value) if callable(value := function.__globals__[name]) else value
+        if value is ns:
+            value = _scalar_ns()
+        elif isinstance(value, FunctionType):
+            if value not in done:
+                done[value] = numba.njit(forceinline=True, **OPTIONS)(_fill(value, parts, digest, done))
+            digest.update(value.__qualname__.encode())
+            value = done[value]
+        else:
+            digest.update(f"{name}={_identity(value)}".encode())
+        bound[name] = value
+    copy = FunctionType(function.__code__, bound, function.__name__, function.__defaults__)
+    copy.__module__, copy.__qualname__ = function.__module__, function.__qualname__
+    return copy
+
+
+def _global_names(code: CodeType) -> set[str]:
+    return set(code.co_names).union(*(_global_names(inner) for inner in code.co_consts if isinstance(inner, CodeType)), ())
+
+
+def _digest_code(code: CodeType, digest: Any) -> None:
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            _digest_code(constant, digest)
+        else:
+            digest.update(repr(constant).encode())
+    digest.update(code.co_code + repr((code.co_names, code.co_varnames)).encode())
+
+
+def _identity(value: Any) -> str:
+    if isinstance(value, np.ndarray):
+        return hashlib.sha256(value.tobytes()).hexdigest()
+    if isinstance(value, ModuleType):
+        return value.__name__
+    if isinstance(value, type):  # a named tuple: its fields are its meaning
+        return f"{value.__qualname__}{getattr(value, '_fields', '')}"
+    return repr(value)
+
+
+@cache
+def _scalar_ns() -> ModuleType:
+    """``ns`` for scalars, as a module that numba can look into."""
+    import numba
+
+    def absolute(x: float) -> float:
+        return x if x >= 0.0 else -x
+
+    def maximum(x: float, y: float) -> float:
+        return x if x > y else y
+
+    def minimum(x: float, y: float) -> float:
+        return x if x < y else y
+
+    def where(condition: bool, x: float, y: float) -> float:
+        return x if condition else y
+
+    module = ModuleType("onlinevi.ns")
+    for function in (absolute, maximum, minimum, where):
+        setattr(module, function.__name__, numba.njit(forceinline=True, **OPTIONS)(function))
+    module.sqrt = _square_root()  # type: ignore[attr-defined]
+    for name in ("exp", "log1p", "erf", "isfinite"):
+        setattr(module, name, getattr(math, name))
+    return module
+
+
+def _square_root() -> Function:
+    """The processor's instruction: ``math.sqrt`` calls the C library outside of loops it can vectorise."""
+    from numba import types
+    from numba.extending import intrinsic
+
+    @intrinsic  # type: ignore[untyped-decorator]
+    def sqrt(typing: Any, x: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            function = builder.module.declare_intrinsic("llvm.sqrt", [arguments[0].type])
+            return builder.call(function, arguments)
+
+        return types.float64(types.float64), generate
+
+    return sqrt  # type: ignore[no-any-return]

@@ -1,0 +1,94 @@
+"""What the compiled loop asks of its parts.
+
+Each function here is a hole: the loop and the families call it by this name, and ``_jit.compose`` puts the chosen loss's,
+family's or rule's function in its place before anything is compiled. Called as they stand they refuse.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+from onlinevi.types import Belief, Expected, Gradient, Moments, Prior, Rates, Real, Totals
+
+
+def _hole(name: str) -> NoReturn:
+    raise TypeError(f"{name} is a hole of the compiled loop: compose a kernel first")
+
+
+# --- a loss gives
+
+
+def expected(y: Real, a: Real, v: Real, *parameters: Real) -> Expected:
+    """(E, ∂E/∂a, ∂²E/∂a²) of the loss under a prediction N(a, v²)."""
+    _hole("expected")
+
+
+def valid_label(y: Real, *parameters: Real) -> Real:
+    """Whether the loss is defined at this label."""
+    _hole("valid_label")
+
+
+# --- a rule gives
+
+
+def new_belief(belief: Belief, gradient: Gradient, totals: Totals, rates: Rates, prior: Prior) -> Belief:
+    """One coordinate's new belief; ``totals`` include this event."""
+    _hole("new_belief")
+
+
+def keeps_std_total() -> bool:
+    """Whether the rule reads ``totals.std``; ``totals.mean`` is summed for every rule."""
+    _hole("keeps_std_total")
+
+
+# --- a family gives
+
+
+def belief_size(dim: int) -> int:
+    """How many floats a belief takes."""
+    _hole("belief_size")
+
+
+def views(belief: Any, totals: Any) -> Any:
+    """The vectors inside a packed belief and its gradient totals, the mean first."""
+    _hole("views")
+
+
+def moments(views: Any, rows: Any, i: int, span: Any) -> Moments:
+    """The law of the prediction at row i, whose values lie at ``span``."""
+    _hole("moments")
+
+
+def squares(views: Any) -> tuple[Real, Real]:
+    """E‖θ‖² split as (‖mean‖², the rest): what a ridge costs."""
+    _hole("squares")
+
+
+def advance(
+    views: Any, rows: Any, i: int, span: Any, slope: Real, curvature: Real, ridge: Real, rates: Rates, frame: Any
+) -> None:
+    """Apply the rule to the coordinates that the row touches, in place."""
+    _hole("advance")
+
+
+# --- the kind of rows and of settings gives
+
+
+def span(rows: Any, i: int) -> tuple[int, int]:
+    """Where row i's values start and stop."""
+    _hole("span")
+
+
+def value(rows: Any, i: int, k: int) -> Real:
+    """Row i's value at k, within its span."""
+    _hole("value")
+
+
+def position(rows: Any, k: int) -> int:
+    """The coordinate that the value at k belongs to."""
+    _hole("position")
+
+
+def at(setting: Any, j: int) -> Real:
+    """A prior's or a box's value at coordinate j: one for all, or one each."""
+    _hole("at")

@@ -1,0 +1,105 @@
+"""What every family is, and the box that keeps a belief inside the domain of the guarantees."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, TypeAlias
+
+import numpy as np
+
+from onlinevi.types import Belief, Moments, Real, Vector
+
+PerCoordinate: TypeAlias = float | Sequence[float]
+"""One value for all coordinates, or one each."""
+
+PRIOR_MEAN, PRIOR_STD, MEAN_LOW, MEAN_HIGH, STD_LOW, STD_HIGH = range(6)
+"""The rows of a frame: the prior and the box as the compiled loop reads them."""
+
+
+@dataclass(frozen=True)
+class Box:
+    """Bounds for means, and for stds as multiples of the prior's std. None means unbounded.
+
+    The default is the paper's: means in [−20, 20], stds in [0, prior std].
+    """
+
+    mean: tuple[PerCoordinate, PerCoordinate] | None = (-20.0, 20.0)
+    std: tuple[float, float] | None = (0.0, 1.0)
+
+    def __post_init__(self) -> None:
+        if self.mean is not None:
+            low, high = (frozen(bound) for bound in self.mean)
+            object.__setattr__(self, "mean", (low, high))
+            if not (np.asarray(low) <= np.asarray(high)).all():
+                raise ValueError(f"Box(mean={self.mean}): the low end must not be above the high end; try (-20, 20)")
+        if self.std is not None and not 0.0 <= self.std[0] <= self.std[1]:
+            raise ValueError(f"Box(std={self.std}): needs 0 ≤ low ≤ high; try (0, 1)")
+
+
+def frozen(value: PerCoordinate) -> float | tuple[float, ...]:
+    """A float, or a tuple of floats: a config compares and hashes by value."""
+    array = np.asarray(value, dtype=float)
+    if array.ndim > 1 or not (np.isfinite(array) | np.isinf(array)).all():
+        raise ValueError(f"{value!r}: needs a number, or one number a coordinate")
+    return float(array) if array.ndim == 0 else tuple(array.tolist())
+
+
+class Family:
+    """A set of beliefs. The static functions are parts of the compiled loop; the methods are for people."""
+
+    gaussian: ClassVar[bool]
+    prior_mean: PerCoordinate
+    box: Box | None
+
+    @property
+    def _prior_std(self) -> PerCoordinate:
+        """The prior's std, 1 where the family has none: rates are then plain."""
+        return 1.0
+
+    def frame(self, dim: int) -> Vector:
+        """The prior and the box, six rows: one value a row, or one a coordinate where any differs between coordinates."""
+        box = self.box or Box(mean=None, std=None)
+        mean_low, mean_high = box.mean or (-math.inf, math.inf)
+        std_low, std_high = box.std or (0.0, math.inf)
+        scale = np.asarray(self._prior_std, dtype=float)
+        rows = [np.asarray(row, dtype=float) for row in (self.prior_mean, scale, mean_low, mean_high)]
+        rows += [scale * std_low, scale * std_high]
+        for name, row in zip(("prior_mean", "prior_std", "box low", "box high"), rows, strict=False):
+            if row.ndim and len(row) != dim:
+                raise ValueError(f"{name} has {len(row)} values, the data {dim} features: give one value, or one each")
+        frame = np.ascontiguousarray(np.stack(np.broadcast_arrays(*rows)))
+        inside = (frame[MEAN_LOW] <= frame[PRIOR_MEAN]) & (frame[PRIOR_MEAN] <= frame[MEAN_HIGH])
+        inside &= (frame[STD_LOW] <= frame[PRIOR_STD]) & (frame[PRIOR_STD] <= frame[STD_HIGH])
+        if not inside.all():
+            raise ValueError(f"{self}: the prior must lie in the box; move prior_mean, or widen the box")
+        return frame
+
+    # What a family must give the compiled loop; ``contract.py`` says what each does.
+    belief_size: Callable[[int], int]
+    views: Callable[..., Any]
+    moments: Callable[..., Moments]
+    squares: Callable[..., tuple[Real, Real]]
+    advance: Callable[..., None]
+
+    def init(self, dim: int) -> Belief:
+        """The prior, as a belief over ``dim`` coordinates."""
+        raise TypeError("a family needs an init")
+
+    def pack(self, belief: Belief) -> Vector:
+        raise TypeError("a family needs a pack")
+
+    def unpack(self, packed: Vector) -> Belief:
+        raise TypeError("a family needs an unpack")
+
+    def project(self, belief: Belief) -> Belief:
+        """The nearest belief in the box."""
+        frame = self.frame(len(belief.mean))
+        mean = np.clip(belief.mean, frame[MEAN_LOW], frame[MEAN_HIGH])
+        return Belief(mean, np.clip(belief.std, frame[STD_LOW], frame[STD_HIGH]))
+
+    def predict(self, belief: Belief, x: Any) -> tuple[Any, Any]:
+        """(a, v²): mean and variance of the prediction at a row, or at each row of a matrix (dense or sparse)."""
+        squared = x.multiply(x) if hasattr(x, "multiply") else np.square(x)
+        return x @ belief.mean, squared @ np.square(belief.std)

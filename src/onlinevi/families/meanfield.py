@@ -1,0 +1,177 @@
+"""Independent Gaussian coordinates: N(mean, diag std²)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from onlinevi import ns
+from onlinevi.contract import at, keeps_std_total, new_belief, position, value
+from onlinevi.families.base import (
+    MEAN_HIGH,
+    MEAN_LOW,
+    PRIOR_MEAN,
+    PRIOR_STD,
+    STD_HIGH,
+    STD_LOW,
+    Box,
+    Family,
+    PerCoordinate,
+    frozen,
+)
+from onlinevi.types import Belief, Gradient, Moments, Prior, Rates, Real, Totals, Vector
+
+
+class Natural(NamedTuple):
+    """λ = (mean/std², −1/(2std²))."""
+
+    first: Vector
+    second: Vector
+
+
+class Expectation(NamedTuple):
+    """μ = (E[θ], E[θ²])."""
+
+    first: Vector
+    second: Vector
+
+
+@dataclass(frozen=True)
+class MeanField(Family):
+    """A Gaussian with independent coordinates, from the prior N(prior_mean, prior_std²) on, in the box."""
+
+    prior_mean: PerCoordinate = 0.0
+    prior_std: PerCoordinate = 1.0
+    box: Box | None = field(default_factory=Box)
+    gaussian: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "prior_mean", frozen(self.prior_mean))
+        object.__setattr__(self, "prior_std", frozen(self.prior_std))
+        std = np.asarray(self.prior_std)
+        if not ((std > 0.0) & np.isfinite(std)).all():
+            raise ValueError(f"prior_std={self.prior_std!r}: must be > 0 and finite; try 1.0, or Point() for no spread")
+
+    @property
+    def _prior_std(self) -> PerCoordinate:
+        return self.prior_std
+
+    def init(self, dim: int) -> Belief:
+        return Belief(np.full(dim, self.prior_mean), np.full(dim, self.prior_std))
+
+    def pack(self, belief: Belief) -> Vector:
+        return np.concatenate([belief.mean, belief.std])
+
+    def unpack(self, packed: Vector) -> Belief:
+        dim = len(packed) // 2
+        return Belief(packed[:dim], packed[dim:])
+
+    def kl(self, belief: Belief, other: Belief | None = None) -> float:
+        """KL(belief‖other), by default to the prior; infinite where a std is 0 and the other's is not."""
+        other = other or self.init(len(belief.mean))
+        with np.errstate(divide="ignore"):
+            ratio = np.asarray(belief.std) / other.std
+            shift = (np.asarray(belief.mean) - other.mean) / other.std
+            return float(0.5 * np.sum(shift**2 + ratio**2 - 1.0 - 2.0 * np.log(ratio)))
+
+    def sample(self, belief: Belief, rng: np.random.Generator, count: int | None = None) -> Vector:
+        """One draw of the weights, or ``count`` of them as rows."""
+        shape = np.shape(belief.mean) if count is None else (count, *np.shape(belief.mean))
+        return np.asarray(belief.mean + belief.std * rng.standard_normal(shape))
+
+    def natural(self, belief: Belief) -> Natural:
+        """λ of a belief with positive stds."""
+        precision = _precision(belief)
+        return Natural(belief.mean * precision, -0.5 * precision)
+
+    def from_natural(self, natural: Natural) -> Belief:
+        """The belief of λ; the second part must be negative."""
+        if not (np.asarray(natural.second) < 0.0).all():
+            raise ValueError("no Gaussian has these natural parameters: the second part is −1/(2·std²), below 0 everywhere")
+        variance = -0.5 / natural.second
+        return Belief(natural.first * variance, np.sqrt(variance))
+
+    def expectation(self, belief: Belief) -> Expectation:
+        """μ of a belief."""
+        return Expectation(np.array(belief.mean), np.square(belief.mean) + np.square(belief.std))
+
+    def from_expectation(self, expectation: Expectation) -> Belief:
+        """The belief of μ. A std that is small beside its mean has lost digits in E[θ²]: (mean/std)²·1e-16 of it."""
+        variance = expectation.second - np.square(expectation.first)
+        if not (variance >= 0.0).all():
+            raise ValueError("no Gaussian has these expectation parameters: E[θ²] is below E[θ]²")
+        return Belief(np.array(expectation.first), np.sqrt(variance))
+
+    def merge(self, beliefs: Sequence[Belief]) -> Belief:
+        """One belief from those of shards that started from this prior: prior + Σ (shard − prior), in natural parameters."""
+        if not beliefs:
+            raise ValueError("nothing to merge: give one belief a shard")
+        prior = self.natural(self.init(len(beliefs[0].mean)))
+        shards = [self.natural(belief) for belief in beliefs]
+        first = prior.first + sum(shard.first - prior.first for shard in shards)
+        second = prior.second + sum(shard.second - prior.second for shard in shards)
+        return self.from_natural(Natural(first, second))
+
+    # --- parts of the compiled loop
+
+    @staticmethod
+    def belief_size(dim: int) -> int:
+        return 2 * dim
+
+    @staticmethod
+    def views(belief: Any, totals: Any) -> Any:
+        dim = len(belief) // 2
+        return belief[:dim], belief[dim:], totals[:dim], totals[dim:]
+
+    @staticmethod
+    def moments(views: Any, rows: Any, i: int, span: Any) -> Moments:
+        mean, std, _, _ = views
+        prediction = variance = row_square = spread_square = 0.0
+        for k in range(span[0], span[1]):
+            j, x = position(rows, k), value(rows, i, k)
+            spread = std[j] * x
+            prediction += mean[j] * x
+            variance += spread * spread
+            row_square += x * x
+            spread_square += (spread * x) * (spread * x)
+        return Moments(prediction, variance, row_square, spread_square)
+
+    @staticmethod
+    def squares(views: Any) -> tuple[Real, Real]:
+        mean, std, _, _ = views
+        means = stds = 0.0
+        for j in range(len(mean)):
+            means += mean[j] * mean[j]
+            stds += std[j] * std[j]
+        return means, stds
+
+    @staticmethod
+    def advance(
+        views: Any, rows: Any, i: int, span: Any, slope: Real, curvature: Real, ridge: Real, rates: Rates, frame: Any
+    ) -> None:
+        mean, std, mean_total, std_total = views
+        prior_mean, prior_std = frame[PRIOR_MEAN], frame[PRIOR_STD]
+        mean_low, mean_high, std_low, std_high = frame[MEAN_LOW], frame[MEAN_HIGH], frame[STD_LOW], frame[STD_HIGH]
+        for k in range(span[0], span[1]):
+            j, x = position(rows, k), value(rows, i, k)
+            now = Belief(mean[j], std[j])
+            gradient = Gradient(slope * x + ridge * now.mean, curvature * x * x + ridge)
+            mean_total[j] += gradient.mean
+            std_sum = 0.0
+            if keeps_std_total():
+                std_total[j] += gradient.curvature * now.std
+                std_sum = std_total[j]
+            prior = Prior(at(prior_mean, j), at(prior_std, j))
+            new = new_belief(now, gradient, Totals(mean_total[j], std_sum), rates, prior)
+            mean[j] = ns.minimum(ns.maximum(new.mean, at(mean_low, j)), at(mean_high, j))
+            std[j] = ns.minimum(ns.maximum(new.std, at(std_low, j)), at(std_high, j))
+
+
+def _precision(belief: Belief) -> Vector:
+    zero = np.flatnonzero(np.asarray(belief.std) <= 0.0)
+    if len(zero):
+        raise ValueError(f"coordinate {zero[0]} has std 0: it has no natural parameters; use a rule that keeps std > 0 (SVA, NGVI)")
+    return 1.0 / np.square(belief.std)

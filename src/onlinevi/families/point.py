@@ -1,0 +1,77 @@
+"""A single point: no spread, no posterior. The belief of plain online gradient descent."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+
+from onlinevi import ns
+from onlinevi.contract import at, new_belief, position, value
+from onlinevi.families.base import MEAN_HIGH, MEAN_LOW, PRIOR_MEAN, PRIOR_STD, Box, Family, PerCoordinate, frozen
+from onlinevi.types import Belief, Gradient, Moments, Prior, Rates, Real, Totals, Vector
+
+
+@dataclass(frozen=True)
+class Point(Family):
+    """A point that starts at ``prior_mean`` and stays in the box."""
+
+    prior_mean: PerCoordinate = 0.0
+    box: Box | None = field(default_factory=Box)
+    gaussian: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "prior_mean", frozen(self.prior_mean))
+
+    def init(self, dim: int) -> Belief:
+        return Belief(np.full(dim, self.prior_mean), np.zeros(dim))
+
+    def pack(self, belief: Belief) -> Vector:
+        return np.asarray(belief.mean, dtype=float)
+
+    def unpack(self, packed: Vector) -> Belief:
+        return Belief(packed, np.zeros_like(packed))
+
+    # --- parts of the compiled loop
+
+    @staticmethod
+    def belief_size(dim: int) -> int:
+        return dim
+
+    @staticmethod
+    def views(belief: Any, totals: Any) -> Any:
+        return belief, totals
+
+    @staticmethod
+    def moments(views: Any, rows: Any, i: int, span: Any) -> Moments:
+        mean, _ = views
+        prediction = row_square = 0.0
+        for k in range(span[0], span[1]):
+            j, x = position(rows, k), value(rows, i, k)
+            prediction += mean[j] * x
+            row_square += x * x
+        return Moments(prediction, 0.0, row_square, 0.0)
+
+    @staticmethod
+    def squares(views: Any) -> tuple[Real, Real]:
+        mean, _ = views
+        total = 0.0
+        for j in range(len(mean)):
+            total += mean[j] * mean[j]
+        return total, 0.0
+
+    @staticmethod
+    def advance(
+        views: Any, rows: Any, i: int, span: Any, slope: Real, curvature: Real, ridge: Real, rates: Rates, frame: Any
+    ) -> None:
+        mean, totals = views
+        prior_mean, prior_std, low, high = frame[PRIOR_MEAN], frame[PRIOR_STD], frame[MEAN_LOW], frame[MEAN_HIGH]
+        for k in range(span[0], span[1]):
+            j, x = position(rows, k), value(rows, i, k)
+            now = Belief(mean[j], 0.0)
+            gradient = Gradient(slope * x + ridge * now.mean, ridge)
+            total = Totals(totals[j] + gradient.mean, 0.0)
+            new = new_belief(now, gradient, total, rates, Prior(at(prior_mean, j), at(prior_std, j)))
+            totals[j] = total.mean
+            mean[j] = ns.minimum(ns.maximum(new.mean, at(low, j)), at(high, j))

@@ -1,0 +1,231 @@
+"""Learn from one event, a block, or a whole stream."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from onlinevi import linear
+from onlinevi.families import Family, MeanField, Point
+from onlinevi.losses import Loss
+from onlinevi.rows import Rows, as_labels, as_rows, as_weights, blocks, one_row
+from onlinevi.rules import Rule
+from onlinevi.state import Plan, State
+from onlinevi.trace import Record, Recorder, Trace
+from onlinevi.types import Step, Vector
+
+
+class BadRow(ValueError):
+    """A row that no learner should swallow. ``row`` is its number from 0; ``trace`` holds what was learned before it."""
+
+    def __init__(self, row: int, reason: str, trace: Trace | None = None) -> None:
+        super().__init__(f"row {row}: {reason}")
+        self.row, self.reason, self.trace = row, reason, trace
+
+
+@dataclass(frozen=True)
+class Linear:
+    """A learner whose prediction is linear in the weights: a loss, a rule, and a family of beliefs.
+
+    ``family=None`` takes the one the rule is made for: ``Point()`` for OGA, ``MeanField()`` for the others.
+    ``average`` keeps the average of all decisions.
+
+    >>> import onlinevi as ovi
+    >>> learner = ovi.Linear(loss=ovi.Squared(), rule=ovi.NGVI(step=1.0))
+    >>> state, step = learner.update(learner.init(2), [1.0, 0.0], 3.0)
+    >>> state.mean.round(6).tolist(), step.loss
+    ([2.0, 0.0], 9.0)
+    """
+
+    loss: Loss
+    rule: Rule
+    family: Family | None = None
+    average: bool = True
+
+    def __post_init__(self) -> None:
+        for name, kind in (("loss", Loss), ("rule", Rule), ("family", Family | None)):
+            if not isinstance(getattr(self, name), kind):
+                given = getattr(self, name)
+                hint = f"; write {given.__name__}()" if isinstance(given, type) else ""
+                raise TypeError(f"{name}={given!r}: needs a {name} object{hint}")
+        if self.family is None:
+            object.__setattr__(self, "family", MeanField() if self.rule.gaussian else Point())
+        if self.belief_family.gaussian != self.rule.gaussian:
+            needs = "a Gaussian family such as MeanField()" if self.rule.gaussian else "Point()"
+            raise ValueError(f"{type(self.rule).__name__} needs {needs}, not {type(self.family).__name__}")
+
+    @property
+    def belief_family(self) -> Family:
+        assert self.family is not None
+        return self.family
+
+    def init(self, dim: int, horizon: int | None = None) -> State:
+        """The state before the first event: the prior. ``horizon`` is the number of events to come, where a rate needs it."""
+        if dim < 1:
+            raise ValueError(f"dim={dim}: needs at least one feature; for an intercept alone use a column of ones")
+        if horizon is not None and horizon < 1:
+            raise ValueError(f"horizon={horizon}: needs at least one event")
+        return _plan(self, dim, horizon).start()
+
+    def predict(self, state: State, x: Any) -> tuple[Any, Any]:
+        """Mean and std of the prediction at a row, or at each row of a matrix. Changes nothing.
+
+        >>> import onlinevi as ovi
+        >>> learner = ovi.Linear(loss=ovi.Squared(), rule=ovi.SVB())
+        >>> learner.predict(learner.init(2), [3.0, 4.0])
+        (0.0, 5.0)
+        """
+        x = x if hasattr(x, "tocsr") else np.asarray(x, dtype=float)
+        if x.shape[-1] != state.plan.dim:
+            raise ValueError(f"x has {x.shape[-1]} features, the belief {state.plan.dim}")
+        mean, variance = state.plan.family.predict(state.belief, x)
+        if not np.isfinite(mean + variance).all():
+            raise ValueError("the prediction is not finite: x holds NaN, infinity, or values too large to square")
+        std = np.sqrt(variance)
+        return (float(mean), float(std)) if np.ndim(mean) == 0 else (mean, std)
+
+    def update(self, state: State, x: Any, y: float, weight: float = 1.0) -> tuple[State, Step]:
+        """Learn from one event. The state given is left as it is; the step says what was predicted before ``y`` was used."""
+        plan = self._check(state)
+        row = np.ascontiguousarray(x, dtype=np.float64)
+        if row.shape != (plan.dim,):
+            raise ValueError(f"x has shape {row.shape}: needs ({plan.dim},), one value a feature")
+        array, record = state.array.copy(), np.empty((1, 3))
+        try:
+            label = float(y)
+        except (TypeError, ValueError):
+            raise TypeError(plan.loss.refuse_label(repr(y))) from None
+        used = plan.dense_kernel(
+            row.reshape(1, -1),
+            np.array((label,)),
+            _NO_WEIGHTS if weight == 1.0 else np.array((weight,)),
+            array,
+            plan.dim,
+            plan.settings,
+            plan.frame,
+            plan.parameters,
+            record,
+        )
+        if used != 1:
+            raise BadRow(0, _reason(plan, row, label, weight))
+        if weight == 0.0:
+            return state, Step(*self.predict(state, row), 0.0)
+        return State(array, plan), Step(*record.tolist()[0])
+
+    def update_many(
+        self, state: State, X: Any, y: Any, *, weights: Any = None, record: Record = "all"
+    ) -> tuple[State, Trace]:
+        """Learn from a block of rows, in order; the same bits as one event at a time."""
+        plan = self._check(state)
+        trace = _run(state, as_rows(X, filled=plan.moves_always), as_labels(y, plan.loss.label_hint), weights, record)
+        return trace.state, trace
+
+    def _check(self, state: State) -> Plan:
+        plan = state.plan
+        if (plan.loss is not self.loss or plan.rule is not self.rule or plan.family is not self.family) and plan != _plan(
+            self, plan.dim, plan.horizon
+        ):
+            raise ValueError("this state belongs to another learner: its loss, rule, family or average differs")
+        return plan
+
+
+def learn(
+    X: Any,
+    y: Any,
+    *,
+    loss: Loss,
+    rule: Rule,
+    family: Family | None = None,
+    weights: Any = None,
+    record: Record = "all",
+    average: bool = True,
+    horizon: int | None = None,
+) -> Trace:
+    """One pass over a stream: predict each row before its label is used, then learn from it.
+
+    X is a matrix (numpy, scipy.sparse) or a table (pandas, polars, pyarrow). ``weights`` multiply the loss, row by row; a
+    weight of 0 is as if the row were absent. ``horizon`` is the number of rows unless given.
+
+    >>> import numpy as np, onlinevi as ovi
+    >>> X = np.random.default_rng(0).standard_normal((500, 3))
+    >>> trace = ovi.learn(X, np.sign(X @ [1.0, -1.0, 0.0]), loss=ovi.Hinge(), rule=ovi.NGVI())
+    >>> bool(trace.average_loss[-1] < 0.3), trace.mean.round().tolist()
+    (True, [2.0, -2.0, 0.0])
+    """
+    learner = Linear(loss=loss, rule=rule, family=family, average=average)
+    rows = as_rows(X)
+    if rows.count == 0:
+        raise ValueError("the stream is empty: X has 0 rows, needs at least one")
+    state = learner.init(rows.dim, horizon or rows.count)
+    return learner.update_many(state, X, y, weights=weights, record=record)[1]
+
+
+def _run(state: State, rows: Rows, labels: Vector, weights: Any, record: Record) -> Trace:
+    plan = state.plan
+    if rows.dim != plan.dim:
+        raise ValueError(f"X has {rows.dim} features, the state {plan.dim}: every block needs the same columns")
+    if len(labels) != rows.count:
+        raise ValueError(f"X has {rows.count} rows, y {len(labels)} labels: needs one label a row")
+    weights = as_weights(weights, rows.count)
+    recorder = Recorder(record, state, rows.count)
+    try:
+        for start, stop in blocks(rows):
+            array, buffer = state.array.copy(), recorder.buffer(stop - start)
+            used = _advance(plan, rows, labels, weights, start, stop, array, buffer)
+            recorder.add(buffer[: int(array[linear.COUNT]) - state.count])
+            state = State(array, plan)
+            if used < stop:
+                weight = float(weights[used]) if len(weights) else 1.0
+                raise BadRow(used, _reason(plan, one_row(rows, used), float(labels[used]), weight))
+    except (BadRow, KeyboardInterrupt) as stopped:
+        stopped.trace = recorder.finish(state)  # type: ignore[union-attr]
+        raise
+    return recorder.finish(state)
+
+
+def _advance(
+    plan: Plan, rows: Rows, labels: Vector, weights: Vector, start: int, stop: int, array: Vector, buffer: Vector
+) -> int:
+    """Run the rows from start to stop, changing ``array``; returns the first row not used."""
+    before = array.copy()
+    kernel = plan.sparse_kernel if rows.sparse else plan.dense_kernel
+    block = rows.block(start, stop), labels[start:stop], weights[start:stop]
+    used: int = kernel(*block, array, plan.dim, plan.settings, plan.frame, plan.parameters, buffer)
+    if used != linear.NOT_FINITE:
+        return start + used
+    # Some step overflowed. Halve until it stands alone: any split gives the same bits.
+    array[:] = before
+    if stop - start == 1:
+        return start
+    middle = (start + stop) // 2
+    used = _advance(plan, rows, labels, weights, start, middle, array, buffer)
+    if used < middle:
+        return used
+    recorded = int(array[linear.COUNT] - before[linear.COUNT])
+    return _advance(plan, rows, labels, weights, middle, stop, array, buffer[recorded:] if len(buffer) else buffer)
+
+
+def _reason(plan: Plan, row: Vector, label: float, weight: float) -> str:
+    """Why the compiled loop refused a row."""
+    if not (np.isfinite(weight) and weight >= 0.0):
+        return f"weight {weight}: a weight must be ≥ 0 and finite"
+    bad = np.flatnonzero(~np.isfinite(row))
+    if len(bad):
+        return f"feature {bad[0]} is {row[bad[0]]}: needs finite numbers; drop the row, or fill it in"
+    if not plan.loss.valid_label(np.float64(label), *plan.parameters):
+        return plan.loss.refuse_label(label)
+    largest = np.abs(row).max(initial=0.0)
+    return f"the step would overflow (label {label}, largest feature {largest:.3g}): {plan.loss.overflow_hint}, or lower the rate"
+
+
+_NO_WEIGHTS = np.empty(0)
+
+
+@lru_cache(maxsize=256)
+def _plan(learner: Linear, dim: int, horizon: int | None) -> Plan:
+    plan = Plan(learner.loss, learner.belief_family, learner.rule, learner.average, dim, horizon)
+    plan.settings, plan.frame  # refuse a bad setting now, not at the first event
+    return plan

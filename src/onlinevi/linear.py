@@ -1,0 +1,191 @@
+"""The only compiled loop over a stream: loss × family × rule, dense or sparse rows, for predictors linear in the weights.
+
+A pass changes the packed state it is given (``state.py`` names its parts); callers give it a copy.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from onlinevi import ns
+from onlinevi._jit import Function, compose
+from onlinevi.contract import (
+    advance,
+    at,
+    belief_size,
+    expected,
+    keeps_std_total,
+    moments,
+    new_belief,
+    position,
+    span,
+    squares,
+    valid_label,
+    value,
+    views,
+)
+from onlinevi.families import Family
+from onlinevi.losses import Loss
+from onlinevi.rules import Rule
+from onlinevi.rules.rates import rate_at
+from onlinevi.types import Rates
+
+# The head of a packed state; behind it lie the belief, the gradient totals, and the drift where decisions are averaged.
+COUNT, LOSS, EXPECTED, PRODUCT, GRADIENT_SQUARE = range(5)
+HEAD = 5
+
+# The settings that a pass reads as data, so that changing one compiles nothing.
+STEP_SCALE, STEP_POWER, PRIOR_SCALE, PRIOR_POWER, PER_VARIANCE, LEAD, MOVES_ALWAYS, RIDGE = range(8)
+
+# The columns of a record.
+PREDICTION, SPREAD, COST = range(3)
+
+NOT_FINITE = -1
+"""Returned by a pass whose belief overflowed: every row was finite, the steps were not."""
+
+
+def one_pass(
+    rows: Any, labels: Any, weights: Any, state: Any, dim: int, settings: Any, frame: Any, parameters: Any, record: Any
+) -> int:
+    """Play the paper's game over a block of rows: decide, see the row, pay, update. Changes ``state``, fills ``record``.
+
+    Returns how many rows were used. Fewer than all: the next row was refused, and the state is as that row found it.
+    """
+    belief_end = HEAD + belief_size(dim)
+    totals_end = belief_end + (belief_size(dim) if keeps_std_total() else dim)
+    vectors = views(state[HEAD:belief_end], state[belief_end:totals_end])
+    mean, drift = vectors[0], state[totals_end:]
+    ridge, moves_always, per_variance = settings[RIDGE], settings[MOVES_ALWAYS] > 0.0, settings[PER_VARIANCE] > 0.0
+    recorded = 0
+
+    for i in range(len(labels)):
+        weight = weights[i] if len(weights) > 0 else 1.0
+        if weight == 0.0:
+            continue
+        y = labels[i]
+        here = span(rows, i)
+
+        # Decide, then see the label and pay.
+        law = moments(vectors, rows, i, here)
+        spread = ns.sqrt(law.variance)
+        loss = expected(y, law.prediction, spread, *parameters)
+        cost = weight * expected(y, law.prediction, 0.0, *parameters).value
+        expected_cost, slope, curvature = weight * loss.value, weight * loss.slope, weight * loss.curvature
+        product = slope * law.prediction + curvature * spread * spread
+        steepness = curvature * ns.sqrt(law.spread_square)
+        gradient_square = slope * slope * law.row_square + steepness * steepness
+        pull = weight * ridge
+        if ridge > 0.0:
+            means, stds = squares(vectors)
+            cost += 0.5 * pull * means
+            expected_cost += 0.5 * pull * (means + stds)
+            gradient_square += 2.0 * pull * product + pull * pull * (means + stds)
+            product += pull * (means + stds)
+
+        # A bad row is found here, before anything has changed.
+        cost_sum, expected_sum = state[LOSS] + cost, state[EXPECTED] + expected_cost
+        product_sum, square_sum = state[PRODUCT] + product, state[GRADIENT_SQUARE] + gradient_square
+        finite = ns.isfinite(law.prediction + law.variance + cost_sum + expected_sum + product_sum + square_sum)
+        if not (finite and weight > 0.0 and valid_label(y, *parameters)):
+            return i
+        state[COUNT] += 1.0
+        state[LOSS], state[EXPECTED], state[PRODUCT], state[GRADIENT_SQUARE] = cost_sum, expected_sum, product_sum, square_sum
+        if len(record) > 0:
+            record[recorded, PREDICTION], record[recorded, SPREAD], record[recorded, COST] = law.prediction, spread, cost
+            recorded += 1
+
+        # Update. Where nothing pulls, nothing moves.
+        if slope == 0.0 and curvature == 0.0 and not moves_always:
+            continue
+        t = state[COUNT]
+        rates = Rates(
+            rate_at(settings[STEP_SCALE], settings[STEP_POWER], t + settings[LEAD]),
+            rate_at(settings[PRIOR_SCALE], settings[PRIOR_POWER], t + settings[LEAD]),
+            per_variance,
+        )
+        if len(drift) > 0:
+            add_decision(drift, mean, rows, here, -t)
+        advance(vectors, rows, i, here, slope, curvature, pull, rates, frame)
+        if len(drift) > 0:
+            add_decision(drift, mean, rows, here, t)
+
+    for k in range(len(state)):
+        if not ns.isfinite(state[k]):
+            return NOT_FINITE
+    return len(labels)
+
+
+def add_decision(drift: Any, mean: Any, rows: Any, here: Any, factor: Any) -> None:
+    """Before and after a step with ∓t, this sums t·(new mean − old mean): the average of all decisions is mean − drift/t.
+
+    Unlike a sum of decisions it changes only where the row has values.
+    """
+    for k in range(here[0], here[1]):
+        j = position(rows, k)
+        drift[j] += factor * mean[j]
+
+
+def dense_span(rows: Any, i: int) -> tuple[int, int]:
+    return 0, rows.shape[1]
+
+
+def dense_value(rows: Any, i: int, k: int) -> Any:
+    return rows[i, k]
+
+
+def dense_position(rows: Any, k: int) -> int:
+    return k
+
+
+def sparse_span(rows: Any, i: int) -> tuple[int, int]:
+    return rows[2][i], rows[2][i + 1]
+
+
+def sparse_value(rows: Any, i: int, k: int) -> Any:
+    return rows[0][k]
+
+
+def sparse_position(rows: Any, k: int) -> Any:
+    return np.uint64(rows[1][k])  # unsigned: no look for negative indices
+
+
+def same_everywhere(setting: Any, j: int) -> Any:
+    return setting
+
+
+def one_each(setting: Any, j: int) -> Any:
+    return setting[j]
+
+
+def yes() -> bool:
+    return True
+
+
+def no() -> bool:
+    return False
+
+
+@cache
+def kernel(loss: type[Loss], family: type[Family], rule: type[Rule], sparse: bool, per_coordinate: bool) -> Function:
+    """``one_pass`` compiled for one choice of parts; what a setting can express is no part."""
+    return compose(
+        one_pass,
+        {
+            expected: loss.expected,
+            valid_label: loss.valid_label,
+            belief_size: family.belief_size,
+            views: family.views,
+            moments: family.moments,
+            squares: family.squares,
+            advance: family.advance,
+            new_belief: rule.new_belief,
+            keeps_std_total: yes if rule.keeps_std_total else no,
+            span: sparse_span if sparse else dense_span,
+            value: sparse_value if sparse else dense_value,
+            position: sparse_position if sparse else dense_position,
+            at: one_each if per_coordinate else same_everywhere,
+        },
+    )

@@ -1,0 +1,83 @@
+"""What every loss is: three scalars under a Gaussian prediction."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, fields
+from typing import ClassVar
+
+import numpy as np
+
+from onlinevi import ns
+from onlinevi.types import Expected, Real
+
+
+@dataclass(frozen=True)
+class Loss:
+    """A loss ℓ(y, z) of a label and a prediction, known by its expectation under z ~ N(a, v²).
+
+    A loss of your own is a subclass with one method, ``expected``, written with operators and ``onlinevi.ns`` only; then
+    it compiles into the loop, and works on numpy and JAX arrays. Its fields, if any, are floats and follow ``v`` as
+    arguments. ``ridge`` adds ridge/2·‖θ‖² to the loss, which makes it ridge-strongly convex.
+    """
+
+    ridge: float = field(default=0.0, kw_only=True)
+
+    convex: ClassVar[bool] = True
+    label_rule: ClassVar[str] = "a finite number"
+    label_hint: ClassVar[str] = "drop the row, or fill it in"
+
+    def __post_init__(self) -> None:
+        if not (self.ridge >= 0.0 and math.isfinite(self.ridge)):
+            raise ValueError(f"ridge={self.ridge!r}: a ridge must be ≥ 0 and finite; try 0.01")
+
+    @staticmethod
+    def expected(y: Real, a: Real, v: Real) -> Expected:
+        """(E, e1, e2) = (E[ℓ(y, z)], ∂E/∂a, ∂²E/∂a²); at v = 0 the loss itself, a subgradient, and 0 where e2 has none."""
+        raise TypeError("a loss needs a static method expected(y, a, v)")
+
+    @staticmethod
+    def valid_label(y: Real, *parameters: Real) -> Real:
+        """Whether the loss is defined at this label."""
+        return ns.isfinite(y)
+
+    @property
+    def parameters(self) -> tuple[float, ...]:
+        """The fields that ``expected`` takes after ``v``."""
+        return tuple(float(getattr(self, item.name)) for item in fields(self) if item.name != "ridge")
+
+    @property
+    def lipschitz(self) -> float:
+        """The largest |∂ℓ/∂z| over all predictions; infinite where only a bounded range of them has one."""
+        return math.inf
+
+    def lipschitz_within(self, y: Real, reach: float) -> float:
+        """The largest |∂ℓ/∂z| over |z| ≤ reach at these labels: of a convex loss, at an end."""
+        ends = [np.abs(self(y, np.full_like(np.asarray(y, dtype=float), end)).slope).max() for end in (-reach, reach)]
+        return float(max(ends))
+
+    def __call__(self, y: Real, a: Real, v: Real = 0.0) -> Expected:
+        """(E, e1, e2) for arrays of labels, predictions and spreads, refused where it is not a number.
+
+        >>> from onlinevi import Hinge
+        >>> Hinge()(1.0, 0.25).value.item()
+        0.75
+        """
+        labels, predictions, spreads = np.broadcast_arrays(*(np.asarray(value, dtype=float) for value in (y, a, v)))
+        with np.errstate(all="ignore"):
+            valid = np.asarray(self.valid_label(labels, *self.parameters))
+            parts = self.expected(labels, predictions, spreads, *self.parameters)
+        result = Expected(*(np.broadcast_to(part, labels.shape) for part in parts))
+        if not valid.all():
+            raise ValueError(self.refuse_label(labels[~valid].flat[0]))
+        if not (spreads >= 0.0).all():
+            raise ValueError("a spread v must be ≥ 0: it is a standard deviation")
+        if not all(np.isfinite(part).all() for part in result):
+            raise ValueError(f"{self}: the loss overflows at these predictions; {self.overflow_hint}")
+        return result
+
+    overflow_hint: ClassVar[str] = "scale the features or the labels down"
+
+    def refuse_label(self, label: object) -> str:
+        """The sentence for a label that this loss does not take."""
+        return f"label {label!s}: {type(self).__name__} needs {self.label_rule}; {self.label_hint}"

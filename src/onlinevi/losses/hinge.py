@@ -1,0 +1,41 @@
+"""The hinge loss, in closed form under a Gaussian prediction."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from onlinevi import ns
+from onlinevi.losses.base import Loss
+from onlinevi.losses.normal import INV_SQRT_2PI, POINT_MASS, bump, cumulative
+from onlinevi.types import Expected, Real
+
+
+@dataclass(frozen=True)
+class Hinge(Loss):
+    """max(0, 1 − yz), y = ±1. With r = (1 − ya)/v: E = (1 − ya)Φ(r) + vφ(r), e1 = −yΦ(r), e2 = φ(r)/v."""
+
+    label_rule: ClassVar[str] = "−1 or +1"
+    label_hint: ClassVar[str] = "map 0/1 with 2*y − 1, names with np.where(y == name, 1, −1)"
+
+    @property
+    def lipschitz(self) -> float:
+        return 1.0
+
+    @staticmethod
+    def valid_label(y: Real, *parameters: Real) -> Real:
+        return (y == 1.0) | (y == -1.0)
+
+    @staticmethod
+    def expected(y: Real, a: Real, v: Real) -> Expected:
+        margin = 1.0 - y * a
+        point = ns.maximum(margin, 0.0)
+        spread_out = v > POINT_MASS
+        spread = ns.where(spread_out, v, 1.0)
+        r = margin / spread
+        height = bump(r)
+        active, density = cumulative(r, height), INV_SQRT_2PI * height
+        # By Jensen E is never below the point loss: the maximum mends the last digits where both terms cancel.
+        value = ns.where(spread_out, ns.maximum(margin * active + spread * density, point), point)
+        slope = ns.where(spread_out, -y * active, ns.where(margin > 0.0, -y, 0.0))
+        return Expected(value, slope, ns.where(spread_out, density / spread, 0.0))

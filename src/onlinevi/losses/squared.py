@@ -1,0 +1,18 @@
+"""The squared loss."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from onlinevi.losses.base import Loss
+from onlinevi.types import Expected, Real
+
+
+@dataclass(frozen=True)
+class Squared(Loss):
+    """(y − z)². E = (y − a)² + v²."""
+
+    @staticmethod
+    def expected(y: Real, a: Real, v: Real) -> Expected:
+        gap = y - a
+        return Expected(gap * gap + v * v, -2.0 * gap, 2.0)

@@ -1,0 +1,148 @@
+"""Whatever holds rows, brought to what the compiled loop reads: C-ordered float blocks, or the three arrays of a CSR matrix."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+BLOCK_VALUES = 1 << 20
+"""How many values a block holds: small enough to copy cheaply and to stop soon after Ctrl-C."""
+
+
+class Rows(Protocol):
+    """A matrix of features that can be read in blocks."""
+
+    count: int
+    dim: int
+    sparse: bool
+
+    def block(self, start: int, stop: int) -> Any:
+        """These rows, as the compiled loop reads them."""
+
+
+def blocks(rows: Rows) -> Iterator[tuple[int, int]]:
+    """The bounds of the blocks, in order."""
+    size = max(1, BLOCK_VALUES // max(1, rows.dim))
+    for start in range(0, rows.count, size):
+        yield start, min(start + size, rows.count)
+
+
+class DenseRows:
+    """A matrix that numpy can slice by rows."""
+
+    sparse = False
+
+    def __init__(self, matrix: NDArray[Any]) -> None:
+        if matrix.ndim != 2:
+            raise ValueError(f"X has shape {matrix.shape}: needs rows × features; for one feature use X.reshape(-1, 1)")
+        if matrix.dtype.kind not in "fiub":
+            raise TypeError(f"X holds {matrix.dtype}, such as {matrix.flat[0]!r}: needs numbers; encode categories first")
+        self.matrix = matrix
+        self.count, self.dim = matrix.shape
+
+    def block(self, start: int, stop: int) -> NDArray[Any]:
+        # The order of the values in memory decides the order of summation, so all blocks are brought to one.
+        part = self.matrix[start:stop]
+        return np.ascontiguousarray(part, dtype=part.dtype if part.dtype in (np.float32, np.float64) else np.float64)
+
+
+class TableRows(DenseRows):
+    """A pandas, polars or pyarrow table, copied a block at a time."""
+
+    def __init__(self, table: Any) -> None:
+        self.table = table
+        self.count, self.dim = table.shape
+        super().__init__(self._numbers(0, min(1, self.count)))
+        self.count = table.shape[0]
+
+    def block(self, start: int, stop: int) -> NDArray[Any]:
+        return np.ascontiguousarray(self._numbers(start, stop))
+
+    def _numbers(self, start: int, stop: int) -> NDArray[Any]:
+        table, part = self.table, slice(start, stop)
+        if hasattr(table, "iloc"):
+            columns = [(name, table.iloc[part, j]) for j, name in enumerate(table.columns)]
+        elif hasattr(table, "get_columns"):
+            columns = [(column.name, column) for column in table[part].get_columns()]
+        else:
+            columns = list(zip(table.column_names, table.slice(start, stop - start).columns, strict=True))
+        return np.column_stack([_column(name, values) for name, values in columns]) if columns else np.empty((stop - start, 0))
+
+
+def _column(name: object, values: Any) -> NDArray[np.float64]:
+    try:
+        return np.asarray(values.to_numpy(), dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"column {name!r} is not numeric ({error}): encode it, or drop it") from error
+
+
+class SparseRows:
+    """A CSR matrix; its blocks share its arrays."""
+
+    sparse = True
+
+    def __init__(self, matrix: Any) -> None:
+        matrix = matrix.tocsr()
+        if not matrix.has_canonical_format:
+            matrix = matrix.copy()
+            matrix.sum_duplicates()
+        kind = matrix.data.dtype
+        self.data = matrix.data if kind in (np.float32, np.float64) else matrix.data.astype(np.float64)
+        self.indices, self.starts = matrix.indices, matrix.indptr
+        self.count, self.dim = matrix.shape
+
+    def block(self, start: int, stop: int) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+        return self.data, self.indices, self.starts[start : stop + 1]
+
+
+class SpreadRows(DenseRows):
+    """Sparse rows filled up with zeros, for rules that move every coordinate."""
+
+    def __init__(self, rows: SparseRows) -> None:
+        self.rows, self.count, self.dim = rows, rows.count, rows.dim
+
+    def block(self, start: int, stop: int) -> NDArray[Any]:
+        data, indices, starts = self.rows.block(start, stop)
+        filled = np.zeros((stop - start, self.dim), dtype=data.dtype)
+        part = slice(starts[0], starts[-1])
+        filled[np.repeat(np.arange(stop - start), np.diff(starts)), indices[part]] = data[part]
+        return filled
+
+
+def as_rows(X: Any, *, filled: bool = False) -> Rows:
+    """X as rows; ``filled`` asks for dense blocks even where X is sparse."""
+    if hasattr(X, "tocsr"):
+        return SpreadRows(SparseRows(X)) if filled else SparseRows(X)
+    if hasattr(X, "columns") and hasattr(X, "shape"):
+        return TableRows(X)
+    return DenseRows(np.asarray(X))
+
+
+def one_row(rows: Rows, i: int) -> NDArray[Any]:
+    """The values of row i, those that are stored."""
+    block = rows.block(i, i + 1)
+    return block[0][slice(*block[2])] if rows.sparse else block[0]
+
+
+def as_labels(y: Any, hint: str) -> NDArray[np.float64]:
+    """Labels as floats; whether the loss takes them is for the loss to say."""
+    labels = np.asarray(y.to_numpy() if hasattr(y, "to_numpy") else y)
+    if labels.dtype.kind not in "fiub":
+        example = labels.flat[0] if labels.size else None
+        raise TypeError(f"labels hold {labels.dtype}, such as {example!r}: needs numbers; {hint}")
+    if labels.ndim != 1:
+        raise ValueError(f"labels have shape {labels.shape}: needs one label a row; try y.ravel()")
+    return np.ascontiguousarray(labels, dtype=np.float64)
+
+
+def as_weights(weights: Any, count: int) -> NDArray[np.float64]:
+    """One weight a row, or none."""
+    if weights is None:
+        return np.empty(0)
+    array = np.ascontiguousarray(weights, dtype=np.float64)
+    if array.shape != (count,):
+        raise ValueError(f"weights have shape {array.shape}, X has {count} rows: give one weight a row")
+    return array

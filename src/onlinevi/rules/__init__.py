@@ -1,0 +1,25 @@
+"""The rules: one file an algorithm, one pure step each."""
+
+from onlinevi.rules.base import Rule
+from onlinevi.rules.ngvi import NGVI
+from onlinevi.rules.oga import OGA
+from onlinevi.rules.oga_el import OGAEL
+from onlinevi.rules.rates import Constant, PaperSVB, PerHorizon, PerSqrt, PerStep, Rate, StronglyConvex
+from onlinevi.rules.sva import SVA
+from onlinevi.rules.svb import SVB
+
+__all__ = [
+    "NGVI",
+    "OGA",
+    "OGAEL",
+    "SVA",
+    "SVB",
+    "Constant",
+    "PaperSVB",
+    "PerHorizon",
+    "PerSqrt",
+    "PerStep",
+    "Rate",
+    "Rule",
+    "StronglyConvex",
+]

@@ -1,0 +1,66 @@
+"""What every rule is: a config and one pure step."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from onlinevi import ns
+from onlinevi.rules.rates import Rate, as_rate
+from onlinevi.types import Belief, Gradient, Prior, Rates, Real, Totals
+
+
+class Rule:
+    """How an event changes a belief, one coordinate at a time; the same step serves scalars and arrays."""
+
+    keeps_std_total: ClassVar[bool] = False
+    """Reads ``totals.std``, so the state keeps it."""
+    looks_ahead: ClassVar[bool] = False
+    """Uses the rate of the next event, not of this one."""
+    gaussian: ClassVar[bool] = True
+    """Updates a spread as well as a mean."""
+
+    @staticmethod
+    def new_belief(belief: Belief, gradient: Gradient, totals: Totals, rates: Rates, prior: Prior) -> Belief:
+        raise TypeError("a rule needs a static method new_belief(belief, gradient, totals, rates, prior)")
+
+    @property
+    def step_rate(self) -> Rate:
+        """The rate that the step is given as ``rates.step``."""
+        raise TypeError("a rule needs a step_rate")
+
+    @property
+    def prior_rate(self) -> Rate | None:
+        """The rate of the prior term, ``rates.prior``; None where the rule has none."""
+        return None
+
+    @property
+    def moves_without_gradient(self) -> bool:
+        """Whether a coordinate can change when its gradient is zero: then sparse rows cost as much as dense ones."""
+        return False
+
+
+class RatedRule(Rule):
+    """A rule with one rate, as its field ``rate``."""
+
+    rate: Rate | float
+    divides_by_variance: ClassVar[bool] = False
+    """Has a closed form for rates that divide by the variance."""
+
+    def __post_init__(self) -> None:
+        if self.step_rate.per_variance and not self.divides_by_variance:
+            raise ValueError(f"{self.rate} divides by the variance, which only SVB can do; try PerSqrt({self.step_rate.c})")
+
+    @property
+    def step_rate(self) -> Rate:
+        return as_rate(self.rate)
+
+
+ROOT_IS_U = 1e8
+"""From here on √(1 + u²) rounds to u; far beyond it u² would overflow."""
+
+
+def shrink(u: Real) -> Real:
+    """h(u) = √(1 + u²) − u without cancellation and without overflow: h(u)·h(−u) = 1."""
+    from_zero = ns.absolute(u)
+    root = ns.where(from_zero < ROOT_IS_U, ns.sqrt(1.0 + u * u), from_zero)
+    return ns.where(u < 0.0, root + from_zero, 1.0 / (root + from_zero))

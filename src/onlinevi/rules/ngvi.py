@@ -1,0 +1,53 @@
+"""Natural-gradient variational inference (paper, section 3)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from onlinevi import ns
+from onlinevi.rules.base import Rule
+from onlinevi.rules.rates import Rate, as_rate
+from onlinevi.types import Belief, Gradient, Prior, Rates, Totals
+
+
+@dataclass(frozen=True)
+class NGVI(Rule):
+    """argmin over expectation parameters of ⟨μ, gradient⟩ + KL(q‖prior)/rate + KL(q‖belief)/step.
+
+    With β = step/(step + rate), the precision P = 1/std² becomes (1 − β)P + β/s² + rate·β·γ/std, and the mean moves with
+    the new std. (The paper prints 1/β = 1/step + 1/rate, which solves this problem at rate 1 only.) ``rate=None`` drops
+    the prior term: P' = P + step·γ/std, mean' = mean − step·std'²·g, the natural-gradient step.
+    """
+
+    step: Rate | float = 1.0
+    rate: Rate | float | None = None
+
+    def __post_init__(self) -> None:
+        for rate in (self.step_rate, self.prior_rate):
+            if rate is not None and rate.per_variance:
+                raise ValueError(f"{rate} divides by the variance, which only SVB can do; try PerSqrt({rate.c})")
+
+    @property
+    def step_rate(self) -> Rate:
+        return as_rate(self.step)
+
+    @property
+    def prior_rate(self) -> Rate | None:
+        return None if self.rate is None else as_rate(self.rate)
+
+    @property
+    def moves_without_gradient(self) -> bool:
+        return self.rate is not None
+
+    @staticmethod
+    def new_belief(belief: Belief, gradient: Gradient, totals: Totals, rates: Rates, prior: Prior) -> Belief:
+        # Both weights stay right in the limit of an infinite rate, where there is no prior term: β = 0, rate·β = step.
+        relative = rates.step / rates.prior
+        pull, size = relative / (1.0 + relative), rates.step / (1.0 + relative)
+        # Precisions relative to the belief's: a small std squares to nothing, but not a ratio of stds.
+        to_prior = belief.std / prior.std
+        growth = (1.0 - pull) + pull * to_prior * to_prior + size * gradient.curvature * belief.std * belief.std
+        std = belief.std / ns.sqrt(growth)
+        new_to_prior = std / prior.std
+        mean = belief.mean - pull * (belief.mean - prior.mean) * new_to_prior * new_to_prior - size * std * std * gradient.mean
+        return Belief(mean, std)

@@ -1,0 +1,22 @@
+"""Online gradient descent: the paper's point-estimate baseline."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from onlinevi.rules.base import RatedRule
+from onlinevi.rules.rates import PerHorizon, Rate
+from onlinevi.types import Belief, Gradient, Prior, Rates, Totals
+
+
+@dataclass(frozen=True)
+class OGA(RatedRule):
+    """Gradient step on the loss at the point itself. mean' = mean − rate·g."""
+
+    rate: Rate | float = PerHorizon(1.0)
+    gaussian: ClassVar[bool] = False
+
+    @staticmethod
+    def new_belief(belief: Belief, gradient: Gradient, totals: Totals, rates: Rates, prior: Prior) -> Belief:
+        return Belief(belief.mean - rates.step * gradient.mean, belief.std)

@@ -1,0 +1,23 @@
+"""Online gradient descent on the expected loss (paper, section 4)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from onlinevi import ns
+from onlinevi.rules.base import RatedRule
+from onlinevi.rules.rates import PerHorizon, Rate
+from onlinevi.types import Belief, Gradient, Prior, Rates, Totals
+
+
+@dataclass(frozen=True)
+class OGAEL(RatedRule):
+    """Gradient step on E_q[loss] in mean and std. mean' = mean − rate·s²·g, std' = max(0, std − rate·s²·γ), s the prior's std."""
+
+    rate: Rate | float = PerHorizon(1.0)
+
+    @staticmethod
+    def new_belief(belief: Belief, gradient: Gradient, totals: Totals, rates: Rates, prior: Prior) -> Belief:
+        size = rates.step * prior.std * prior.std
+        std = belief.std - size * gradient.curvature * belief.std
+        return Belief(belief.mean - size * gradient.mean, ns.maximum(std, 0.0))

@@ -1,0 +1,31 @@
+"""Sequential variational approximation (paper, section 3): all gradients so far, against the prior."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from onlinevi.rules.base import RatedRule, shrink
+from onlinevi.rules.rates import PerHorizon, Rate
+from onlinevi.types import Belief, Gradient, Prior, Rates, Totals
+
+
+@dataclass(frozen=True)
+class SVA(RatedRule):
+    """argmin_q Σ⟨μ, gradients⟩ + KL(q‖prior)/rate. mean = m₀ − rate·s²·Σg, std = s·h(½·rate·s·Σγ).
+
+    On a box the problem is separable, so its argmin is the clip of this one. The sums are kept, never the clipped belief.
+    """
+
+    rate: Rate | float = PerHorizon(1.0)
+    keeps_std_total: ClassVar[bool] = True
+    looks_ahead: ClassVar[bool] = True
+
+    @property
+    def moves_without_gradient(self) -> bool:
+        return self.step_rate.varies
+
+    @staticmethod
+    def new_belief(belief: Belief, gradient: Gradient, totals: Totals, rates: Rates, prior: Prior) -> Belief:
+        mean = prior.mean - rates.step * prior.std * prior.std * totals.mean
+        return Belief(mean, prior.std * shrink(0.5 * rates.step * prior.std * totals.std))

@@ -1,0 +1,161 @@
+"""A state is a value: one packed array with named read-only views."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from onlinevi import linear
+from onlinevi._jit import Function
+from onlinevi.families import Family
+from onlinevi.losses import Loss
+from onlinevi.rules import Rule
+from onlinevi.types import Belief, Vector
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Everything fixed about a run: its parts, its size, and what these mean for the compiled loop."""
+
+    loss: Loss
+    family: Family
+    rule: Rule
+    average: bool
+    dim: int
+    horizon: int | None
+
+    @cached_property
+    def settings(self) -> Vector:
+        step = self.rule.step_rate.schedule(self.horizon)
+        prior_scale, prior_power = (
+            self.rule.prior_rate.schedule(self.horizon) if self.rule.prior_rate is not None else (np.inf, 0.0)
+        )
+        settings = np.zeros(8)
+        settings[[linear.STEP_SCALE, linear.STEP_POWER]] = step
+        settings[[linear.PRIOR_SCALE, linear.PRIOR_POWER]] = prior_scale, prior_power
+        settings[linear.PER_VARIANCE] = self.rule.step_rate.per_variance
+        settings[linear.LEAD] = self.rule.looks_ahead
+        settings[linear.MOVES_ALWAYS] = self.moves_always
+        settings[linear.RIDGE] = self.loss.ridge
+        return settings
+
+    @cached_property
+    def frame(self) -> Vector:
+        return self.family.frame(self.dim)
+
+    @cached_property
+    def parameters(self) -> tuple[float, ...]:
+        return self.loss.parameters
+
+    @cached_property
+    def moves_always(self) -> bool:
+        """Whether coordinates without a gradient move too, so that a sparse row costs as much as a dense one."""
+        return self.rule.moves_without_gradient or self.loss.ridge > 0.0
+
+    @cached_property
+    def dense_kernel(self) -> Function:
+        return self._kernel(sparse=False)
+
+    @cached_property
+    def sparse_kernel(self) -> Function:
+        return self._kernel(sparse=True)
+
+    def _kernel(self, *, sparse: bool) -> Function:
+        return linear.kernel(type(self.loss), type(self.family), type(self.rule), sparse, self.frame.ndim > 1)
+
+    @cached_property
+    def parts(self) -> dict[str, slice]:
+        """Where the vectors lie in the packed array."""
+        belief = self.family.belief_size(self.dim)
+        totals = belief if self.rule.keeps_std_total else self.dim
+        ends = np.cumsum([linear.HEAD, belief, totals, self.dim if self.average else 0]).tolist()
+        return {name: slice(*ends[k : k + 2]) for k, name in enumerate(("belief", "totals", "drift"))}
+
+    def start(self) -> State:
+        array = np.zeros(self.parts["drift"].stop)
+        array[self.parts["belief"]] = self.family.pack(self.family.init(self.dim))
+        return State(array, self)
+
+    def __getstate__(self) -> dict[str, Any]:  # compiled kernels are made anew
+        return {name: getattr(self, name) for name in self.__dataclass_fields__}
+
+
+class State:
+    """The belief, what its rule keeps, and the sums that regret and certificates need, after ``count`` events."""
+
+    __slots__ = ("array", "plan")
+
+    def __init__(self, array: Vector, plan: Plan) -> None:
+        array.setflags(write=False)
+        self.array, self.plan = array, plan
+
+    @property
+    def belief(self) -> Belief:
+        return self.plan.family.unpack(self.array[self.plan.parts["belief"]])
+
+    @property
+    def mean(self) -> Vector:
+        """The decision: the mean of the weights."""
+        return self.array[linear.HEAD : linear.HEAD + self.plan.dim]
+
+    @property
+    def std(self) -> Vector:
+        """The std of each weight; 0 for a point."""
+        return self.belief.std
+
+    @property
+    def count(self) -> int:
+        """How many events it has learned from."""
+        return int(self.array[linear.COUNT])
+
+    @property
+    def loss(self) -> float:
+        """Σ loss at the decision."""
+        return float(self.array[linear.LOSS])
+
+    @property
+    def expected_loss(self) -> float:
+        """Σ E_q[loss]."""
+        return float(self.array[linear.EXPECTED])
+
+    @property
+    def product(self) -> float:
+        """Σ ⟨gradient of E_q[loss], (mean, std)⟩ = Σ (e1·a + e2·v²), ridge included."""
+        return float(self.array[linear.PRODUCT])
+
+    @property
+    def gradient_square(self) -> float:
+        """Σ ‖gradient of E_q[loss] in (mean, std)‖²."""
+        return float(self.array[linear.GRADIENT_SQUARE])
+
+    @property
+    def gradient(self) -> Vector:
+        """Σ gradient of E_q[loss] in the mean = Σ e1·x, ridge included."""
+        start = self.plan.parts["totals"].start
+        return self.array[start : start + self.plan.dim]
+
+    @property
+    def average_loss(self) -> float:
+        """The average loss so far."""
+        return self.loss / self.count if self.count else float("nan")
+
+    @property
+    def average_mean(self) -> Vector:
+        """The average of all decisions so far: what online-to-batch conversion predicts with."""
+        if not self.plan.average:
+            raise ValueError("the average decision was not kept: set average=True")
+        return np.asarray(self.mean - self.array[self.plan.parts["drift"]] / max(self.count, 1))
+
+    def __repr__(self) -> str:
+        return f"State(count={self.count}, dim={self.plan.dim}, average_loss={self.average_loss:.6g})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, State) and self.plan == other.plan and np.array_equal(self.array, other.array)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return State, (np.array(self.array), self.plan)
