@@ -93,31 +93,22 @@ class Linear:
         row = np.ascontiguousarray(x, dtype=np.float64)
         if row.shape != (plan.dim,):
             raise ValueError(f"x has shape {row.shape}: needs ({plan.dim},), one value a feature")
-        array, record = state.array.copy(), np.empty((1, 3))
+        array, record, label = state.array.copy(), np.empty((1, 3)), np.empty(1)
         try:
-            label = float(y)
+            label[0] = y
         except (TypeError, ValueError):
             raise TypeError(plan.loss.refuse_label(repr(y))) from None
+        weights = _NO_WEIGHTS if weight == 1.0 else np.array((weight,), dtype=float)
         used = plan.dense_kernel(
-            row.reshape(1, -1),
-            np.array((label,)),
-            _NO_WEIGHTS if weight == 1.0 else np.array((weight,)),
-            array,
-            plan.dim,
-            plan.settings,
-            plan.frame,
-            plan.parameters,
-            record,
+            row.reshape(1, -1), label, weights, array, plan.dim, plan.settings, plan.frame, plan.parameters, record
         )
         if used != 1:
-            raise BadRow(0, _reason(plan, row, label, weight))
+            raise BadRow(0, _reason(plan, row, float(label[0]), weight))
         if weight == 0.0:
             return state, Step(*self.predict(state, row), 0.0)
-        return State(array, plan), Step(*record.tolist()[0])
+        return State(array, plan), Step._make(record.tolist()[0])
 
-    def update_many(
-        self, state: State, X: Any, y: Any, *, weights: Any = None, record: Record = "all"
-    ) -> tuple[State, Trace]:
+    def update_many(self, state: State, X: Any, y: Any, *, weights: Any = None, record: Record = "all") -> tuple[State, Trace]:
         """Learn from a block of rows, in order; the same bits as one event at a time."""
         plan = self._check(state)
         trace = _run(state, as_rows(X, filled=plan.moves_always), as_labels(y, plan.loss.label_hint), weights, record)
@@ -218,7 +209,9 @@ def _reason(plan: Plan, row: Vector, label: float, weight: float) -> str:
     if not plan.loss.valid_label(np.float64(label), *plan.parameters):
         return plan.loss.refuse_label(label)
     largest = np.abs(row).max(initial=0.0)
-    return f"the step would overflow (label {label}, largest feature {largest:.3g}): {plan.loss.overflow_hint}, or lower the rate"
+    return (
+        f"the step would overflow (label {label}, largest feature {largest:.3g}): {plan.loss.overflow_hint}, or lower the rate"
+    )
 
 
 _NO_WEIGHTS = np.empty(0)
@@ -227,5 +220,5 @@ _NO_WEIGHTS = np.empty(0)
 @lru_cache(maxsize=256)
 def _plan(learner: Linear, dim: int, horizon: int | None) -> Plan:
     plan = Plan(learner.loss, learner.belief_family, learner.rule, learner.average, dim, horizon)
-    plan.settings, plan.frame  # refuse a bad setting now, not at the first event
+    _ = plan.settings, plan.frame  # refuse a bad setting now, not at the first event
     return plan

@@ -1,4 +1,4 @@
-"""Whatever holds rows, brought to what the compiled loop reads: C-ordered float blocks, or the three arrays of a CSR matrix."""
+"""Whatever holds rows, as the compiled loop reads it: C-ordered float blocks, or the three arrays of a CSR matrix."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def as_rows(X: Any, *, filled: bool = False) -> Rows:
 def one_row(rows: Rows, i: int) -> NDArray[Any]:
     """The values of row i, those that are stored."""
     block = rows.block(i, i + 1)
-    return block[0][slice(*block[2])] if rows.sparse else block[0]
+    return np.asarray(block[0][slice(*block[2])] if rows.sparse else block[0])
 
 
 def as_labels(y: Any, hint: str) -> NDArray[np.float64]:

@@ -64,7 +64,8 @@ class Plan:
         return self._kernel(sparse=True)
 
     def _kernel(self, *, sparse: bool) -> Function:
-        return linear.kernel(type(self.loss), type(self.family), type(self.rule), sparse, self.frame.ndim > 1)
+        parts: Any = type(self.loss), type(self.family), type(self.rule)
+        return linear.kernel(*parts, sparse, self.frame.ndim > 1)
 
     @cached_property
     def parts(self) -> dict[str, slice]:
@@ -104,7 +105,7 @@ class State:
     @property
     def std(self) -> Vector:
         """The std of each weight; 0 for a point."""
-        return self.belief.std
+        return np.asarray(self.belief.std)
 
     @property
     def count(self) -> int:

@@ -21,7 +21,9 @@ class Trace:
     the events since the one before; ``"none"`` keeps none.
     """
 
-    def __init__(self, state: State, steps: Vector, prediction: Vector, spread: Vector, loss: Vector, average_loss: Vector) -> None:
+    def __init__(
+        self, state: State, steps: Vector, prediction: Vector, spread: Vector, loss: Vector, average_loss: Vector
+    ) -> None:
         self.state = state
         self.steps = steps
         """The number t of each event kept, from 1 at the start of the stream."""

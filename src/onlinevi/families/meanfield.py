@@ -173,5 +173,7 @@ class MeanField(Family):
 def _precision(belief: Belief) -> Vector:
     zero = np.flatnonzero(np.asarray(belief.std) <= 0.0)
     if len(zero):
-        raise ValueError(f"coordinate {zero[0]} has std 0: it has no natural parameters; use a rule that keeps std > 0 (SVA, NGVI)")
-    return 1.0 / np.square(belief.std)
+        raise ValueError(
+            f"coordinate {zero[0]} has std 0: it has no natural parameters; use a rule that keeps std > 0 (SVA, NGVI)"
+        )
+    return np.asarray(1.0 / np.square(belief.std))

@@ -12,7 +12,10 @@ from onlinevi.types import Expected, Real
 
 @dataclass(frozen=True)
 class Pinball(Loss):
-    """τ(y − z) above, (1 − τ)(z − y) below. With r = (y − a)/v: E = (y − a)(τ − Φ(−r)) + vφ(r), e1 = Φ(−r) − τ, e2 = φ(r)/v."""
+    """τ(y − z) for y above z, (1 − τ)(z − y) below.
+
+    With r = (y − a)/v: E = (y − a)(τ − Φ(−r)) + vφ(r), e1 = Φ(−r) − τ, e2 = φ(r)/v.
+    """
 
     quantile: float = 0.5
 

@@ -20,7 +20,9 @@ class Poisson(Loss):
 
     label_rule: ClassVar[str] = "a count ≥ 0"
     label_hint: ClassVar[str] = "drop the row, or use Squared() for labels of both signs"
-    overflow_hint: ClassVar[str] = "the log rate a + v²/2 must stay ≤ 700: scale the features down, or use a smaller box or prior_std"
+    overflow_hint: ClassVar[str] = (
+        "the log rate a + v²/2 must stay ≤ 700: scale the features down, or use a smaller box or prior_std"
+    )
 
     @staticmethod
     def valid_label(y: Real, *parameters: Real) -> Real:

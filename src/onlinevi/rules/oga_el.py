@@ -12,7 +12,7 @@ from onlinevi.types import Belief, Gradient, Prior, Rates, Totals
 
 @dataclass(frozen=True)
 class OGAEL(RatedRule):
-    """Gradient step on E_q[loss] in mean and std. mean' = mean − rate·s²·g, std' = max(0, std − rate·s²·γ), s the prior's std."""
+    """Gradient step on E_q[loss]. mean' = mean − rate·s²·g, std' = max(0, std − rate·s²·γ), with s the prior's std."""
 
     rate: Rate | float = PerHorizon(1.0)
 

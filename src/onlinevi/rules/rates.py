@@ -54,7 +54,9 @@ class PerHorizon(Rate):
 
     def schedule(self, horizon: int | None) -> Schedule:
         if horizon is None:
-            raise ValueError(f"{self} needs the number of events T: give horizon=T, or use a rate without it such as PerSqrt({self.c})")
+            raise ValueError(
+                f"{self} needs the number of events T: give horizon=T, or use a rate without it such as PerSqrt({self.c})"
+            )
         return Schedule(self.c / math.sqrt(horizon), 0.0)
 
 

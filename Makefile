@@ -1,0 +1,32 @@
+# make run: the main job. make test: the tests. Each sets up .venv first if it is not there.
+VENV := .venv
+PYTHON ?= python3
+BIN := $(VENV)/bin
+# Data sets found here are used instead of a download; see docs/data.md.
+export ONLINEVI_DATA ?= $(wildcard ../shared/data)
+
+.PHONY: run test lint bench clean
+
+run: $(VENV)/.installed
+	$(BIN)/python examples/toy.py
+
+test: $(VENV)/.installed
+	$(BIN)/python -m pytest -q -n 2
+
+lint: $(VENV)/.installed
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: $(VENV)/.installed
+	$(BIN)/python benchmarks/engine.py
+
+$(VENV)/.installed: pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade pip
+	$(BIN)/python -m pip install --quiet --editable ".[test]"
+	touch $@
+
+clean:
+	rm -rf $(VENV) out build dist
