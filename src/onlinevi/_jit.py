@@ -33,52 +33,65 @@ def compose(loop: Function, parts: Mapping[Function, Function]) -> Function:
     """The loop with each hole filled by its part, compiled on first call and cached on disk where that is possible."""
     import numba
 
-    digest = hashlib.sha256(numba.__version__.encode())
-    filled = _fill(loop, parts, digest, {})
-    filled.__qualname__ = f"{loop.__qualname__}_{digest.hexdigest()[:20]}"
+    filled, digest, _ = _fill(loop, parts)
+    filled.__qualname__ = f"{loop.__qualname__}_{hashlib.sha256(digest).hexdigest()[:20]}"
     try:
         return numba.njit(cache=True, **OPTIONS)(filled)  # type: ignore[no-any-return]
     except RuntimeError:  # neither the package's directory nor the user's cache can be written
         return numba.njit(**OPTIONS)(filled)  # type: ignore[no-any-return]
 
 
-def _fill(function: Function, parts: Mapping[Function, Function], digest: Any, done: dict[Function, Function]) -> FunctionType:
-    """A copy of the function that calls its parts' compiled copies; its file and line numbers stay its own."""
-    import numba
+def _fill(function: Function, parts: Mapping[Function, Function]) -> tuple[FunctionType, bytes, bool]:
+    """A copy of the function that calls compiled parts, a digest of all it reaches, and whether it reaches a hole.
 
+    The copy keeps its file and line numbers, so that tracebacks name the source.
+    """
     assert isinstance(function, FunctionType)
-    _digest_code(function.__code__, digest)
+    digest, open_ended = _code_identity(function.__code__), False
     bound: dict[str, Any] = {"__builtins__": function.__globals__["__builtins__"], "__name__": function.__module__}
-    for name in sorted(_global_names(function.__code__)):
-        if name not in function.__globals__:
-            continue  # a builtin, or the attribute of something else
-        value = parts.get(value, value) if callable(value := function.__globals__[name]) else value
+    for name in sorted(_global_names(function.__code__) & function.__globals__.keys()):
+        value = function.__globals__[name]
         if value is ns:
-            value = _scalar_ns()
+            bound[name] = _scalar_ns()
         elif isinstance(value, FunctionType):
-            if value not in done:
-                done[value] = numba.njit(forceinline=True, **OPTIONS)(_fill(value, parts, digest, done))
-            digest.update(value.__qualname__.encode())
-            value = done[value]
+            part = parts.get(value, value)
+            bound[name], inner, inner_open = _compiled_part(part, parts)
+            digest, open_ended = digest + inner, open_ended or inner_open or part is not value
         else:
-            digest.update(f"{name}={_identity(value)}".encode())
-        bound[name] = value
+            bound[name], digest = value, digest + f"{name}={_identity(value)};".encode()
     copy = FunctionType(function.__code__, bound, function.__name__, function.__defaults__)
     copy.__module__, copy.__qualname__ = function.__module__, function.__qualname__
-    return copy
+    return copy, hashlib.sha256(digest).digest(), open_ended
+
+
+_closed: dict[Function, tuple[Function, bytes, bool]] = {}
+"""Parts that reach no hole: the same in every kernel, so compiled once a process."""
+
+
+def _compiled_part(function: Function, parts: Mapping[Function, Function]) -> tuple[Function, bytes, bool]:
+    if function in _closed:
+        return _closed[function]
+    copy, digest, open_ended = _fill(function, parts)
+    result = _part(copy), digest, open_ended
+    if not open_ended:
+        _closed[function] = result
+    return result
+
+
+def _part(function: Function) -> Function:
+    """Compiled for kernels alone: always inlined, and without the wrappers that Python would call it by."""
+    import numba
+
+    return numba.njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, forceinline=True, **OPTIONS)(function)  # type: ignore[no-any-return]
 
 
 def _global_names(code: CodeType) -> set[str]:
     return set(code.co_names).union(*(_global_names(inner) for inner in code.co_consts if isinstance(inner, CodeType)), ())
 
 
-def _digest_code(code: CodeType, digest: Any) -> None:
-    for constant in code.co_consts:
-        if isinstance(constant, CodeType):
-            _digest_code(constant, digest)
-        else:
-            digest.update(repr(constant).encode())
-    digest.update(code.co_code + repr((code.co_names, code.co_varnames)).encode())
+def _code_identity(code: CodeType) -> bytes:
+    constants = b"".join(_code_identity(c) if isinstance(c, CodeType) else repr(c).encode() for c in code.co_consts)
+    return code.co_code + constants + repr((code.co_names, code.co_varnames)).encode()
 
 
 def _identity(value: Any) -> str:
@@ -94,7 +107,6 @@ def _identity(value: Any) -> str:
 @cache
 def _scalar_ns() -> ModuleType:
     """``ns`` for scalars, as a module that numba can look into."""
-    import numba
 
     def absolute(x: float) -> float:
         return x if x >= 0.0 else -x
@@ -110,7 +122,7 @@ def _scalar_ns() -> ModuleType:
 
     module = ModuleType("onlinevi.ns")
     for function in (absolute, maximum, minimum, where):
-        setattr(module, function.__name__, numba.njit(forceinline=True, **OPTIONS)(function))
+        setattr(module, function.__name__, _part(function))
     module.sqrt = _square_root()  # type: ignore[attr-defined]
     for name in ("exp", "log1p", "erf", "isfinite"):
         setattr(module, name, getattr(math, name))

@@ -133,7 +133,7 @@ def dense_span(rows: Any, i: int) -> tuple[int, int]:
 
 
 def dense_value(rows: Any, i: int, k: int) -> Any:
-    return rows[i, k]
+    return np.float64(rows[i, k])  # float32 rows too: squares of them would lose half the digits
 
 
 def dense_position(rows: Any, k: int) -> int:
@@ -145,7 +145,7 @@ def sparse_span(rows: Any, i: int) -> tuple[int, int]:
 
 
 def sparse_value(rows: Any, i: int, k: int) -> Any:
-    return rows[0][k]
+    return np.float64(rows[0][k])
 
 
 def sparse_position(rows: Any, k: int) -> Any:

@@ -41,7 +41,7 @@ class Box:
 def frozen(value: PerCoordinate) -> float | tuple[float, ...]:
     """A float, or a tuple of floats: a config compares and hashes by value."""
     array = np.asarray(value, dtype=float)
-    if array.ndim > 1 or not (np.isfinite(array) | np.isinf(array)).all():
+    if array.ndim > 1 or np.isnan(array).any():
         raise ValueError(f"{value!r}: needs a number, or one number a coordinate")
     return float(array) if array.ndim == 0 else tuple(array.tolist())
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NoReturn
 
 import numpy as np
 
@@ -31,7 +32,25 @@ class Point(Family):
         return np.asarray(belief.mean, dtype=float)
 
     def unpack(self, packed: Vector) -> Belief:
-        return Belief(packed, np.zeros_like(packed))
+        std = np.zeros_like(packed)
+        std.setflags(write=False)
+        return Belief(packed, std)
+
+    def sample(self, belief: Belief, rng: np.random.Generator, count: int | None = None) -> Vector:
+        """The point itself, ``count`` times over if asked."""
+        return np.array(belief.mean if count is None else np.tile(belief.mean, (count, 1)))
+
+    def kl(self, belief: Belief, other: Belief | None = None) -> NoReturn:
+        _no_density("KL divergence")
+
+    def natural(self, belief: Belief) -> NoReturn:
+        _no_density("natural parameters")
+
+    def expectation(self, belief: Belief) -> NoReturn:
+        _no_density("expectation parameters")
+
+    def merge(self, beliefs: Sequence[Belief]) -> NoReturn:
+        _no_density("merge")
 
     # --- parts of the compiled loop
 
@@ -75,3 +94,7 @@ class Point(Family):
             new = new_belief(now, gradient, total, rates, Prior(at(prior_mean, j), at(prior_std, j)))
             totals[j] = total.mean
             mean[j] = ns.minimum(ns.maximum(new.mean, at(low, j)), at(high, j))
+
+
+def _no_density(what: str) -> NoReturn:
+    raise TypeError(f"a Point has no density, hence no {what}: use MeanField()")

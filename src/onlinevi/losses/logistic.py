@@ -75,28 +75,28 @@ class Logistic(Loss):
         height = bump(r)
 
         # E[e^(−k|u|)] is near + far: u on the side of its centre, and beyond 0. Each is ½·e^(−r²/2)·e^(x²)erfc(x) for some x;
-        # where x < 0 the near side is e^(−k·distance + k²v²/2) less the same with −x, which stays finite.
+        # where x < 0, up to k = limit, the near side is e^(−k·distance + k²v²/2) less the same with −x, which stays finite.
+        limit = distance / variance
         offset, stride = SQRT_HALF * distance / spread, SQRT_HALF * spread
-        softplus = sigmoid = bell = 0.0 * height
+        softplus = sigmoid = bell = 0.0  # no += below: on arrays it would change all three at once
         for k in range(ORDER):
             x = (k + 1.0) * stride - offset
-            near = ns.where(x < 0.0, -0.5, 0.5) * height * scaled_tail(ns.absolute(x))
+            near = ns.where(k + 1.0 < limit, -0.5, 0.5) * height * scaled_tail(ns.absolute(x))
             far = 0.5 * height * scaled_tail((k + 1.0) * stride + offset)
-            softplus += SOFTPLUS[k] * (near + far)
-            sigmoid += SIGMOID[k] * (near - far)
-            bell += BELL[k] * (near + far)
+            softplus = softplus + SOFTPLUS[k] * (near + far)
+            sigmoid = sigmoid + SIGMOID[k] * (near - far)
+            bell = bell + BELL[k] * (near + far)
 
         # Those exponentials, each from the one before: their exponents are quadratic in k.
         power = ns.exp(-distance + 0.5 * variance)
         ratio = ns.exp(-distance + 1.5 * variance)
         growth = ns.exp(ns.minimum(variance, LARGEST_EXPONENT))
         for k in range(ORDER):
-            term = ns.where((k + 1.0) * variance < distance, power, 0.0)
-            softplus += SOFTPLUS[k] * term
-            sigmoid += SIGMOID[k] * term
-            bell += BELL[k] * term
-            power *= ratio
-            ratio *= growth
+            term = ns.where(k + 1.0 < limit, power, 0.0)
+            softplus = softplus + SOFTPLUS[k] * term
+            sigmoid = sigmoid + SIGMOID[k] * term
+            bell = bell + BELL[k] * term
+            power, ratio = power * ratio, ratio * growth
 
         above = cumulative(r, height)
         kink = centre * above + spread * INV_SQRT_2PI * height

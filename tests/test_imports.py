@@ -1,0 +1,42 @@
+"""Pay for what you use."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+HEAVY = ["jax", "sklearn", "pandas", "polars", "pyarrow", "matplotlib", "scipy", "numba", "river", "plotly"]
+
+
+def loaded(script: str) -> set[str]:
+    code = f"{script}\nimport sys\nprint(*sorted(name for name in sys.modules))"
+    return set(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split())
+
+
+def test_importing_is_light() -> None:
+    assert not loaded("import onlinevi") & set(HEAVY)
+
+
+def test_learning_adds_the_compiler_alone() -> None:
+    script = "import onlinevi as o; o.learn([[1.0]], [1.0], loss=o.Hinge(), rule=o.SVB())"
+    modules = loaded(script)
+    assert "numba" in modules
+    assert not modules & {"jax", "sklearn", "pandas", "matplotlib", "scipy.optimize"}
+
+
+def test_every_public_name_has_a_docstring() -> None:
+    import onlinevi
+
+    for name in onlinevi.__all__:
+        assert getattr(onlinevi, name).__doc__, name
+
+
+@pytest.mark.parametrize("name", ["expected", "new_belief", "moments", "advance", "span", "views", "squares", "at", "value"])
+def test_a_hole_refuses_to_be_called(name: str) -> None:
+    from onlinevi import contract
+
+    hole = getattr(contract, name)
+    with pytest.raises(TypeError, match="compose a kernel first"):
+        hole(*[0] * hole.__code__.co_argcount)

@@ -1,0 +1,101 @@
+"""Compiled once, kept on disk, and never stale."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import onlinevi as ovi
+
+PACKAGE = Path(ovi.__file__).parent
+SCRIPT = """
+import numpy as np, onlinevi as ovi
+trace = ovi.learn(np.ones((3, 1)), np.ones(3), loss=ovi.Squared(), rule=ovi.OGA(0.25))
+kernel = trace.state.plan.dense_kernel
+print(trace.mean[0], sum(kernel.stats.cache_hits.values()), sum(kernel.stats.cache_misses.values()))
+"""
+
+
+def run(folder: Path, **environment: str) -> list[float]:
+    """Learn in a process of its own, with the copy of the package in this folder: (mean, cache hits, cache misses)."""
+    clean = {"PATH": "", "PYTHONPATH": str(folder), "HOME": str(folder / "home"), **environment}
+    done = subprocess.run([sys.executable, "-c", SCRIPT], env=clean, capture_output=True, text=True, check=True)
+    return [float(word) for word in done.stdout.split()]
+
+
+@pytest.fixture
+def copy(tmp_path: Path) -> Path:
+    shutil.copytree(PACKAGE, tmp_path / "onlinevi", ignore=shutil.ignore_patterns("__pycache__"))
+    return tmp_path
+
+
+def test_a_second_process_compiles_nothing_and_an_edit_is_seen(copy: Path) -> None:
+    assert run(copy) == [0.875, 0, 1]
+    assert run(copy) == [0.875, 1, 0]
+
+    rule = copy / "onlinevi" / "rules" / "oga.py"
+    text = rule.read_text()
+    assert "belief.mean - rates.step" in text
+    rule.write_text(text.replace("belief.mean - rates.step", "belief.mean - 2.0 * rates.step"))
+    assert run(copy) == [1.0, 0, 1], "an edit in a rule, which is not the loop's own file"
+
+    loss = copy / "onlinevi" / "losses" / "squared.py"
+    loss.write_text(loss.read_text().replace("-2.0 * gap", "-1.0 * gap"))
+    assert run(copy) == [0.875, 0, 1], "an edit in a loss"
+
+
+def test_an_edit_in_a_helper_or_a_constant_is_seen() -> None:
+    from onlinevi import linear
+    from onlinevi._jit import _fill
+    from onlinevi.losses import normal
+
+    def digest() -> bytes:
+        return _fill(ovi.Hinge.expected, {})[1]
+
+    import onlinevi._jit as jit
+
+    before = digest()
+    assert digest() == before
+    jit._closed.clear()
+    original = normal.INV_SQRT_2PI
+    hinge = ovi.Hinge.expected.__globals__
+    try:
+        hinge["INV_SQRT_2PI"] = 0.5
+        assert digest() != before
+    finally:
+        hinge["INV_SQRT_2PI"] = original
+    assert digest() == before
+    assert linear.kernel(ovi.Hinge, ovi.Point, ovi.OGA, False, False) is linear.kernel(
+        ovi.Hinge, ovi.Point, ovi.OGA, False, False
+    )
+
+
+def test_a_package_that_cannot_be_written_caches_in_the_users_directory(copy: Path) -> None:
+    (copy / "onlinevi" / "__pycache__").write_text("a file where the cache directory would be")
+    cache = copy / "cache"
+    assert run(copy, XDG_CACHE_HOME=str(cache)) == [0.875, 0, 1]
+    assert list(cache.rglob("*.nbi"))
+    assert run(copy, XDG_CACHE_HOME=str(cache)) == [0.875, 1, 0]
+
+
+def test_where_nothing_can_be_written_it_still_runs(copy: Path) -> None:
+    (copy / "onlinevi" / "__pycache__").write_text("a file where the cache directory would be")
+    (copy / "nowhere").write_text("a file where a home would be")
+    nowhere = str(copy / "nowhere")
+    assert run(copy, XDG_CACHE_HOME=nowhere, HOME=nowhere)[0] == 0.875
+
+
+class Broken(ovi.Loss):
+    @staticmethod
+    def expected(y, a, v):  # type: ignore[no-untyped-def]
+        return y.no_such_method(), a, v
+
+
+def test_a_part_that_does_not_compile_is_named_by_file_and_line() -> None:
+    with pytest.raises(Exception, match=r"test_jit\.py\", line \d+"):
+        ovi.learn(np.ones((1, 1)), [1.0], loss=Broken(), rule=ovi.SVB())
