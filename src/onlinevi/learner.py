@@ -110,9 +110,13 @@ class Linear:
 
     def update_many(self, state: State, X: Any, y: Any, *, weights: Any = None, record: Record = "all") -> tuple[State, Trace]:
         """Learn from a block of rows, in order; the same bits as one event at a time."""
-        plan = self._check(state)
-        trace = _run(state, as_rows(X, filled=plan.moves_always), as_labels(y, plan.loss.label_hint), weights, record)
+        self._check(state)
+        trace = _run(state, self._rows(X), y, weights, record)
         return trace.state, trace
+
+    def _rows(self, X: Any) -> Rows:
+        # A rule that moves every coordinate gains nothing from zeros left out.
+        return as_rows(X, filled=self.rule.moves_without_gradient or self.loss.ridge > 0.0)
 
     def _check(self, state: State) -> Plan:
         plan = state.plan
@@ -147,15 +151,15 @@ def learn(
     (True, [2.0, -2.0, 0.0])
     """
     learner = Linear(loss=loss, rule=rule, family=family, average=average)
-    rows = as_rows(X)
+    rows = learner._rows(X)
     if rows.count == 0:
         raise ValueError("the stream is empty: X has 0 rows, needs at least one")
     state = learner.init(rows.dim, horizon or rows.count)
-    return learner.update_many(state, X, y, weights=weights, record=record)[1]
+    return _run(state, rows, y, weights, record)
 
 
-def _run(state: State, rows: Rows, labels: Vector, weights: Any, record: Record) -> Trace:
-    plan = state.plan
+def _run(state: State, rows: Rows, y: Any, weights: Any, record: Record) -> Trace:
+    plan, labels = state.plan, as_labels(y, state.plan.loss.label_hint)
     if rows.dim != plan.dim:
         raise ValueError(f"X has {rows.dim} features, the state {plan.dim}: every block needs the same columns")
     if len(labels) != rows.count:

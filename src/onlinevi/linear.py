@@ -58,12 +58,16 @@ def one_pass(
     totals_end = belief_end + (belief_size(dim) if keeps_std_total() else dim)
     vectors = views(state[HEAD:belief_end], state[belief_end:totals_end])
     mean, drift = vectors[0], state[totals_end:]
-    ridge, moves_always, per_variance = settings[RIDGE], settings[MOVES_ALWAYS] > 0.0, settings[PER_VARIANCE] > 0.0
-    recorded = 0
+    moves_always, weighted, ridge, lead = settings[MOVES_ALWAYS] > 0.0, len(weights) > 0, settings[RIDGE], settings[LEAD]
+    rates_vary = settings[STEP_POWER] + settings[PRIOR_POWER] > 0.0
+    rates = Rates(settings[STEP_SCALE], settings[PRIOR_SCALE], settings[PER_VARIANCE] > 0.0)
+    # The sums live in registers during the pass: the next row need not wait for this one's to reach memory.
+    count, cost_sum, expected_sum = state[COUNT], state[LOSS], state[EXPECTED]
+    product_sum, square_sum = state[PRODUCT], state[GRADIENT_SQUARE]
+    used, recorded = len(labels), 0
 
     for i in range(len(labels)):
-        weight = weights[i] if len(weights) > 0 else 1.0
-        if weight == 0.0:
+        if weighted and weights[i] == 0.0:
             continue
         y = labels[i]
         here = span(rows, i)
@@ -72,12 +76,15 @@ def one_pass(
         law = moments(vectors, rows, i, here)
         spread = ns.sqrt(law.variance)
         loss = expected(y, law.prediction, spread, *parameters)
-        cost = weight * expected(y, law.prediction, 0.0, *parameters).value
-        expected_cost, slope, curvature = weight * loss.value, weight * loss.slope, weight * loss.curvature
+        cost, expected_cost = expected(y, law.prediction, 0.0, *parameters).value, loss.value
+        slope, curvature, pull = loss.slope, loss.curvature, ridge
+        if weighted:
+            weight = weights[i]
+            cost, expected_cost = weight * cost, weight * expected_cost
+            slope, curvature, pull = weight * slope, weight * curvature, weight * pull
         product = slope * law.prediction + curvature * spread * spread
         steepness = curvature * ns.sqrt(law.spread_square)
         gradient_square = slope * slope * law.row_square + steepness * steepness
-        pull = weight * ridge
         if ridge > 0.0:
             means, stds = squares(vectors)
             cost += 0.5 * pull * means
@@ -86,13 +93,16 @@ def one_pass(
             product += pull * (means + stds)
 
         # A bad row is found here, before anything has changed.
-        cost_sum, expected_sum = state[LOSS] + cost, state[EXPECTED] + expected_cost
-        product_sum, square_sum = state[PRODUCT] + product, state[GRADIENT_SQUARE] + gradient_square
-        finite = ns.isfinite(law.prediction + law.variance + cost_sum + expected_sum + product_sum + square_sum)
-        if not (finite and weight > 0.0 and valid_label(y, *parameters)):
-            return i
-        state[COUNT] += 1.0
-        state[LOSS], state[EXPECTED], state[PRODUCT], state[GRADIENT_SQUARE] = cost_sum, expected_sum, product_sum, square_sum
+        costs = cost_sum + cost + expected_sum + expected_cost + product_sum + product + square_sum + gradient_square
+        finite = ns.isfinite(law.prediction + law.variance + costs)
+        if not (finite and valid_label(y, *parameters)) or (weighted and not weights[i] > 0.0):
+            used = i
+            break
+        count += 1.0
+        cost_sum += cost
+        expected_sum += expected_cost
+        product_sum += product
+        square_sum += gradient_square
         if len(record) > 0:
             record[recorded, PREDICTION], record[recorded, SPREAD], record[recorded, COST] = law.prediction, spread, cost
             recorded += 1
@@ -100,22 +110,21 @@ def one_pass(
         # Update. Where nothing pulls, nothing moves.
         if slope == 0.0 and curvature == 0.0 and not moves_always:
             continue
-        t = state[COUNT]
-        rates = Rates(
-            rate_at(settings[STEP_SCALE], settings[STEP_POWER], t + settings[LEAD]),
-            rate_at(settings[PRIOR_SCALE], settings[PRIOR_POWER], t + settings[LEAD]),
-            per_variance,
-        )
+        if rates_vary:
+            step = rate_at(settings[STEP_SCALE], settings[STEP_POWER], count + lead)
+            rates = Rates(step, rate_at(settings[PRIOR_SCALE], settings[PRIOR_POWER], count + lead), rates.per_variance)
         if len(drift) > 0:
-            add_decision(drift, mean, rows, here, -t)
+            add_decision(drift, mean, rows, here, -count)
         advance(vectors, rows, i, here, slope, curvature, pull, rates, frame)
         if len(drift) > 0:
-            add_decision(drift, mean, rows, here, t)
+            add_decision(drift, mean, rows, here, count)
 
+    state[COUNT], state[LOSS], state[EXPECTED] = count, cost_sum, expected_sum
+    state[PRODUCT], state[GRADIENT_SQUARE] = product_sum, square_sum
     for k in range(len(state)):
         if not ns.isfinite(state[k]):
             return NOT_FINITE
-    return len(labels)
+    return used
 
 
 def add_decision(drift: Any, mean: Any, rows: Any, here: Any, factor: Any) -> None:

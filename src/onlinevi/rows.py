@@ -19,13 +19,17 @@ class Rows(Protocol):
     dim: int
     sparse: bool
 
+    @property
+    def values_a_row(self) -> float:
+        """How many values a row stores, on average."""
+
     def block(self, start: int, stop: int) -> Any:
         """These rows, as the compiled loop reads them."""
 
 
 def blocks(rows: Rows) -> Iterator[tuple[int, int]]:
     """The bounds of the blocks, in order."""
-    size = max(1, BLOCK_VALUES // max(1, rows.dim))
+    size = max(1, int(BLOCK_VALUES / max(1.0, rows.values_a_row)))
     for start in range(0, rows.count, size):
         yield start, min(start + size, rows.count)
 
@@ -42,6 +46,10 @@ class DenseRows:
             raise TypeError(f"X holds {matrix.dtype}, such as {matrix.flat[0]!r}: needs numbers; encode categories first")
         self.matrix = matrix
         self.count, self.dim = matrix.shape
+
+    @property
+    def values_a_row(self) -> float:
+        return float(self.dim)
 
     def block(self, start: int, stop: int) -> NDArray[Any]:
         # The order of the values in memory decides the order of summation, so all blocks are brought to one.
@@ -93,6 +101,7 @@ class SparseRows:
         self.data = matrix.data if kind in (np.float32, np.float64) else matrix.data.astype(np.float64)
         self.indices, self.starts = matrix.indices, matrix.indptr
         self.count, self.dim = matrix.shape
+        self.values_a_row = len(self.data) / max(1, self.count)
 
     def block(self, start: int, stop: int) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
         return self.data, self.indices, self.starts[start : stop + 1]

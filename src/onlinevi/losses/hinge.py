@@ -24,7 +24,7 @@ class Hinge(Loss):
 
     @staticmethod
     def valid_label(y: Real, *parameters: Real) -> Real:
-        return (y == 1.0) | (y == -1.0)
+        return y * y == 1.0
 
     @staticmethod
     def expected(y: Real, a: Real, v: Real) -> Expected:

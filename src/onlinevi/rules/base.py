@@ -60,7 +60,6 @@ ROOT_IS_U = 1e8
 
 
 def shrink(u: Real) -> Real:
-    """h(u) = √(1 + u²) − u without cancellation and without overflow: h(u)·h(−u) = 1."""
-    from_zero = ns.absolute(u)
-    root = ns.where(from_zero < ROOT_IS_U, ns.sqrt(1.0 + u * u), from_zero)
-    return ns.where(u < 0.0, root + from_zero, 1.0 / (root + from_zero))
+    """h(u) = √(1 + u²) − u without cancellation: h(u)·h(−u) = 1."""
+    root = ns.where(u < ROOT_IS_U, ns.sqrt(1.0 + u * u), u)
+    return ns.where(u < 0.0, root - u, 1.0 / (root + u))

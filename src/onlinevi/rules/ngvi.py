@@ -44,9 +44,11 @@ class NGVI(Rule):
         # Both weights stay right in the limit of an infinite rate, where there is no prior term: β = 0, rate·β = step.
         relative = rates.step / rates.prior
         pull, size = relative / (1.0 + relative), rates.step / (1.0 + relative)
+        # A convex loss never bends down. Where another does, the precision stays: it must not fall below 0.
+        curvature = ns.maximum(gradient.curvature, 0.0)
         # Precisions relative to the belief's: a small std squares to nothing, but not a ratio of stds.
         to_prior = belief.std / prior.std
-        growth = (1.0 - pull) + pull * to_prior * to_prior + size * gradient.curvature * belief.std * belief.std
+        growth = (1.0 - pull) + pull * to_prior * to_prior + size * curvature * belief.std * belief.std
         std = belief.std / ns.sqrt(growth)
         new_to_prior = std / prior.std
         mean = belief.mean - pull * (belief.mean - prior.mean) * new_to_prior * new_to_prior - size * std * std * gradient.mean
