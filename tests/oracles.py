@@ -99,7 +99,15 @@ def play(learner: ovi.Linear, X: np.ndarray, y: np.ndarray, weights: np.ndarray 
     prior, low, high = Prior(frame[0], frame[1]), Belief(frame[2], frame[4]), Belief(frame[3], frame[5])
     start = family.init(X.shape[1])
     belief, totals = Belief(asarray(start.mean), asarray(start.std)), Totals(0.0 * prior.mean, 0.0 * prior.mean)
-    sums = {"loss": 0.0, "expected_loss": 0.0, "product": 0.0, "gradient_square": 0.0, "average_mean": 0.0}
+    sums = {
+        "loss": 0.0,
+        "expected_loss": 0.0,
+        "product": 0.0,
+        "gradient_square": 0.0,
+        "average_mean": 0.0,
+        "weight": 0.0,
+        "square": 0.0,
+    }
     losses, t = [], 0
     for row, label, weight in zip(asarray(X), y, weights if weights is not None else np.ones(len(y)), strict=True):
         if weight == 0.0:
@@ -119,6 +127,8 @@ def play(learner: ovi.Linear, X: np.ndarray, y: np.ndarray, weights: np.ndarray 
         sums["product"] += (gradient.mean * belief.mean).sum() + (gradient.curvature * belief.std**2).sum()
         sums["gradient_square"] += (gradient.mean**2).sum() + ((gradient.curvature * belief.std) ** 2).sum()
         sums["average_mean"] = sums["average_mean"] + belief.mean
+        sums["weight"] += weight
+        sums["square"] += sum(square) if loss.ridge else 0.0
         totals = Totals(totals.mean + gradient.mean, totals.std + gradient.curvature * belief.std)
         when = t + 1 if rule.looks_ahead else t
         step = rule.step_rate.schedule(len(y))

@@ -16,7 +16,7 @@ from scipy import sparse
 import onlinevi as ovi
 
 EVERY = list(itertools.product(LOSSES, RULES))
-SUMS = ("loss", "expected_loss", "product", "gradient_square", "gradient", "mean", "std", "average_mean")
+SUMS = ("loss", "expected_loss", "product", "gradient_square", "gradient", "mean", "std", "average_mean", "weight", "square")
 
 
 def assert_equals_play(trace: ovi.Trace, truth: dict, tolerance: float = 1e-12) -> None:

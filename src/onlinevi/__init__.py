@@ -1,6 +1,8 @@
 """Online Bayesian learning with guarantees: a Gaussian posterior updated in closed form at each event of a stream."""
 
+from onlinevi import datasets
 from onlinevi.families import Box, Family, MeanField, Point
+from onlinevi.hindsight import Hindsight, hindsight
 from onlinevi.learner import BadRow, Linear, learn
 from onlinevi.losses import Absolute, Hinge, Logistic, Loss, Pinball, Poisson, Squared
 from onlinevi.rules import (
@@ -36,6 +38,7 @@ __all__ = [
     "Box",
     "Constant",
     "Family",
+    "Hindsight",
     "Hinge",
     "Linear",
     "Logistic",
@@ -55,5 +58,7 @@ __all__ = [
     "Step",
     "StronglyConvex",
     "Trace",
+    "datasets",
+    "hindsight",
     "learn",
 ]

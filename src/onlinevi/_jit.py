@@ -109,7 +109,7 @@ def _scalar_ns() -> ModuleType:
     """``ns`` for scalars, as a module that numba can look into."""
 
     def absolute(x: float) -> float:
-        return x if x >= 0.0 else -x
+        return abs(x)
 
     def maximum(x: float, y: float) -> float:
         return x if x > y else y
@@ -117,14 +117,18 @@ def _scalar_ns() -> ModuleType:
     def minimum(x: float, y: float) -> float:
         return x if x < y else y
 
+    def isfinite(x: float) -> bool:
+        # Not math.isfinite, which compares x − x with 0: sums that may be reordered cancel it to 0 whatever x is.
+        return abs(x) < math.inf
+
     def where(condition: bool, x: float, y: float) -> float:
         return x if condition else y
 
     module = ModuleType("onlinevi.ns")
-    for function in (absolute, maximum, minimum, where):
+    for function in (absolute, maximum, minimum, isfinite, where):
         setattr(module, function.__name__, _part(function))
     module.sqrt = _square_root()  # type: ignore[attr-defined]
-    for name in ("exp", "log1p", "erf", "isfinite"):
+    for name in ("exp", "log1p", "erf"):
         setattr(module, name, getattr(math, name))
     return module
 

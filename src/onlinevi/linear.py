@@ -34,8 +34,8 @@ from onlinevi.rules.rates import rate_at
 from onlinevi.types import Rates
 
 # The head of a packed state; behind it lie the belief, the gradient totals, and the drift where decisions are averaged.
-COUNT, LOSS, EXPECTED, PRODUCT, GRADIENT_SQUARE = range(5)
-HEAD = 5
+COUNT, WEIGHT, LOSS, EXPECTED, PRODUCT, GRADIENT_SQUARE, SQUARE = range(7)
+HEAD = 7
 
 # The settings that a pass reads as data, so that changing one compiles nothing.
 STEP_SCALE, STEP_POWER, PRIOR_SCALE, PRIOR_POWER, PER_VARIANCE, LEAD, MOVES_ALWAYS, RIDGE = range(8)
@@ -64,6 +64,7 @@ def one_pass(
     # The sums live in registers during the pass: the next row need not wait for this one's to reach memory.
     count, cost_sum, expected_sum = state[COUNT], state[LOSS], state[EXPECTED]
     product_sum, square_sum = state[PRODUCT], state[GRADIENT_SQUARE]
+    weight_sum, size_sum = state[WEIGHT], state[SQUARE]
     used, recorded = len(labels), 0
 
     for i in range(len(labels)):
@@ -77,7 +78,7 @@ def one_pass(
         spread = ns.sqrt(law.variance)
         loss = expected(y, law.prediction, spread, *parameters)
         cost, expected_cost = expected(y, law.prediction, 0.0, *parameters).value, loss.value
-        slope, curvature, pull = loss.slope, loss.curvature, ridge
+        slope, curvature, pull, size = loss.slope, loss.curvature, ridge, 0.0
         if weighted:
             weight = weights[i]
             cost, expected_cost = weight * cost, weight * expected_cost
@@ -87,10 +88,11 @@ def one_pass(
         gradient_square = slope * slope * law.row_square + steepness * steepness
         if ridge > 0.0:
             means, stds = squares(vectors)
+            size = means + stds
             cost += 0.5 * pull * means
-            expected_cost += 0.5 * pull * (means + stds)
-            gradient_square += 2.0 * pull * product + pull * pull * (means + stds)
-            product += pull * (means + stds)
+            expected_cost += 0.5 * pull * size
+            gradient_square += 2.0 * pull * product + pull * pull * size
+            product += pull * size
 
         # A bad row is found here, before anything has changed.
         costs = cost_sum + cost + expected_sum + expected_cost + product_sum + product + square_sum + gradient_square
@@ -99,10 +101,12 @@ def one_pass(
             used = i
             break
         count += 1.0
+        weight_sum += weights[i] if weighted else 1.0
         cost_sum += cost
         expected_sum += expected_cost
         product_sum += product
         square_sum += gradient_square
+        size_sum += size
         if len(record) > 0:
             record[recorded, PREDICTION], record[recorded, SPREAD], record[recorded, COST] = law.prediction, spread, cost
             recorded += 1
@@ -121,6 +125,7 @@ def one_pass(
 
     state[COUNT], state[LOSS], state[EXPECTED] = count, cost_sum, expected_sum
     state[PRODUCT], state[GRADIENT_SQUARE] = product_sum, square_sum
+    state[WEIGHT], state[SQUARE] = weight_sum, size_sum
     for k in range(len(state)):
         if not ns.isfinite(state[k]):
             return NOT_FINITE

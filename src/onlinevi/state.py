@@ -113,6 +113,11 @@ class State:
         return int(self.array[linear.COUNT])
 
     @property
+    def weight(self) -> float:
+        """Σ row weights: the count, unless weights were given."""
+        return float(self.array[linear.WEIGHT])
+
+    @property
     def loss(self) -> float:
         """Σ loss at the decision."""
         return float(self.array[linear.LOSS])
@@ -131,6 +136,11 @@ class State:
     def gradient_square(self) -> float:
         """Σ ‖gradient of E_q[loss] in (mean, std)‖²."""
         return float(self.array[linear.GRADIENT_SQUARE])
+
+    @property
+    def square(self) -> float:
+        """Σ ‖(mean, std)‖² over the decisions; kept with a ridge only, whose certificate needs it."""
+        return float(self.array[linear.SQUARE])
 
     @property
     def gradient(self) -> Vector:

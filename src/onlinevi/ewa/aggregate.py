@@ -76,7 +76,8 @@ class Aggregate:
         object.__setattr__(self, "learners", tuple(self.learners))
         if not self.learners or not all(isinstance(learner, Linear) for learner in self.learners):
             raise TypeError(f"learners={self.learners!r}: needs one learner or more, such as Linear(loss, rule)")
-        _ = Experts(self.rate, self.prior).init(len(self.learners), horizon=1)  # refuse a bad setting now
+        object.__setattr__(self, "prior", self.experts.prior)
+        _ = self.experts.init(len(self.learners), horizon=1)  # refuse a bad setting now, not at the first event
         if self.loss is None:
             losses = {learner.loss for learner in self.learners}
             if len({(type(loss), loss.parameters) for loss in losses}) > 1:

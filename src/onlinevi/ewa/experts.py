@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from onlinevi.ewa.played import averages, running
-from onlinevi.ewa.tempering import next_rate, normalised, schedule, tempering
+from onlinevi.ewa.tempering import fixed, next_rate, normalised, schedule, tempering
 from onlinevi.families.base import frozen
 from onlinevi.rules.rates import PerHorizon, Rate, Schedule, rate_at
 from onlinevi.types import Vector
@@ -35,8 +35,8 @@ class ExpertState:
     """Σ weighted mean of the experts' losses."""
 
     def __post_init__(self) -> None:
-        self.log_prior.setflags(write=False)
-        self.totals.setflags(write=False)
+        fixed(self.log_prior)
+        fixed(self.totals)
 
     @property
     def weights(self) -> Vector:
@@ -118,7 +118,7 @@ class Experts:
             bad = np.argwhere(~np.isfinite(totals[1:]))[0]
             raise ValueError(
                 f"event {bad[0]}, expert {bad[1]}: loss {table[tuple(bad)]}: needs losses whose sum is finite; "
-                "drop the event, or give this expert a prior of 0"
+                "drop the event, or clip the losses"
             )
         times = state.count + np.arange(1.0, len(table) + 1.0)
         rates = rate_at(state.schedule.scale, state.schedule.power, times[:, None])

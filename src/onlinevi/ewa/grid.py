@@ -12,7 +12,7 @@ import numpy as np
 
 from onlinevi.ewa import sweep
 from onlinevi.ewa.played import Played, averages, running
-from onlinevi.ewa.tempering import next_rate, normalised, schedule, tempering
+from onlinevi.ewa.tempering import fixed, next_rate, normalised, schedule, tempering
 from onlinevi.families import MeanField
 from onlinevi.families.base import MEAN_HIGH, MEAN_LOW
 from onlinevi.learner import BadRow
@@ -23,6 +23,8 @@ from onlinevi.types import Belief, Step, Vector
 
 NARROWEST = 0.5
 """Cells a std: from here on the sum over cells of a Gaussian is its integral to a hundredth; at 1 to eight digits."""
+
+AT_ZERO = fixed(np.zeros(1))
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,7 +43,8 @@ class GridPosterior:
     """Σ loss at the decisions."""
 
     def __post_init__(self) -> None:
-        self.totals.setflags(write=False)
+        for array in (*self.axes, *self.log_priors, self.totals):
+            fixed(array)
 
     @property
     def dim(self) -> int:
@@ -61,12 +64,12 @@ class GridPosterior:
     @cached_property
     def weights(self) -> Vector:
         """The mass of each cell: positive, or 0 where it underflows, with sum 1."""
-        return normalised(self._log_joint.ravel()).reshape(self.totals.shape)
+        return fixed(normalised(self._log_joint.ravel()).reshape(self.totals.shape))
 
     @cached_property
     def mean(self) -> Vector:
         """The decision: the posterior mean."""
-        return np.array([axis @ marginal for axis, marginal in zip(self.axes, self.marginals, strict=True)])
+        return fixed(np.array([axis @ marginal for axis, marginal in zip(self.axes, self.marginals, strict=True)]))
 
     @cached_property
     def covariance(self) -> Vector:
@@ -74,7 +77,7 @@ class GridPosterior:
         covariance = np.diag([np.square(o) @ marginal for o, marginal in zip(off, self.marginals, strict=True)])
         if self.dim == 2:
             covariance[0, 1] = covariance[1, 0] = off[0] @ self.weights @ off[1]
-        return covariance
+        return fixed(covariance)
 
     @property
     def std(self) -> Vector:
@@ -84,7 +87,7 @@ class GridPosterior:
     @cached_property
     def marginals(self) -> tuple[Vector, ...]:
         """The law of each coordinate."""
-        return (self.weights,) if self.dim == 1 else (self.weights.sum(axis=1), self.weights.sum(axis=0))
+        return (self.weights,) if self.dim == 1 else (fixed(self.weights.sum(axis=1)), fixed(self.weights.sum(axis=0)))
 
     @property
     def spacing(self) -> Vector:
@@ -196,7 +199,7 @@ class Grid:
         absent = 2 - state.dim
         matrix = np.zeros((rows.count, 2))
         matrix[:, absent:] = rows.block(0, rows.count)
-        axes, log_priors = ((np.zeros(1),) * absent + vectors for vectors in (state.axes, state.log_priors))
+        axes, log_priors = ((AT_ZERO,) * absent + vectors for vectors in (state.axes, state.log_priors))
         totals, record = state.totals.copy(), np.empty((rows.count, 3))
         settings = np.array([*state.schedule, self.loss.ridge, state.count], dtype=float)
         table = totals.reshape(len(axes[0]), len(axes[1]))

@@ -62,7 +62,8 @@ def grid_pass(
         # See the label and pay. A bad row is found here, before anything has changed; so is a grid without any weight.
         cost = expected(y, prediction, 0.0, *parameters).value
         cost += 0.5 * ridge * (mean_first * mean_first + mean_second * mean_second)
-        if not (ns.isfinite(prediction + spread + cost) and valid_label(y, *parameters)):
+        # A comparison, for isfinite(s) asks whether s − s is a number, and sums that may be reordered cancel to 0 there.
+        if not (ns.absolute(prediction + spread + cost) < math.inf and valid_label(y, *parameters)):
             return i
         record[i, 0], record[i, 1], record[i, 2] = prediction, spread, cost
 

@@ -9,13 +9,16 @@ from typing import Any
 import numpy as np
 
 from onlinevi.ewa.played import Played, averages, running
-from onlinevi.ewa.tempering import next_rate, schedule, tempering
+from onlinevi.ewa.tempering import fixed, next_rate, schedule, tempering
 from onlinevi.families.base import PerCoordinate, frozen
 from onlinevi.learner import BadRow
 from onlinevi.losses import Squared
 from onlinevi.rows import as_labels, as_rows
 from onlinevi.rules.rates import PerHorizon, Rate, Schedule
 from onlinevi.types import Belief, Step, Vector
+
+SINGULAR = 1e-13
+"""A pivot below this share of its diagonal entry is made of rounding: what is solved with it has less than three digits."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,22 +36,22 @@ class GaussianPosterior:
     """Σ loss at the decisions."""
 
     def __post_init__(self) -> None:
-        self.gram.setflags(write=False)
-        self.moment.setflags(write=False)
+        for array in (*self.prior, self.gram, self.moment):
+            fixed(array)
 
     @cached_property
     def precision(self) -> Vector:
         """1/prior std² + 2·rate·Σ x xᵀ."""
-        return np.asarray(np.diag(self.prior.std**-2.0) + 2.0 * next_rate(self.schedule, self.count) * self.gram)
+        return fixed(np.diag(self.prior.std**-2.0) + 2.0 * next_rate(self.schedule, self.count) * self.gram)
 
     @cached_property
     def mean(self) -> Vector:
         """The decision: precision·mean = prior mean/prior std² + 2·rate·Σ y·x."""
-        return np.asarray(self._solve(self._pull)[0])
+        return fixed(self._solve(self._pull)[0])
 
     @cached_property
     def covariance(self) -> Vector:
-        return self._solve(*np.eye(len(self.moment)))
+        return fixed(self._solve(*np.eye(len(self.moment))))
 
     @property
     def std(self) -> Vector:
@@ -80,11 +83,10 @@ class GaussianPosterior:
         """precision⁻¹·side for each side, as rows, by Cholesky."""
         from scipy.linalg.lapack import dposv
 
-        _, solution, failure = dposv(self.precision, np.column_stack(sides))
-        if failure or not np.isfinite(solution).all():
+        factor, solution, failure = dposv(self.precision, np.column_stack(sides))
+        if failure or not (np.square(factor.diagonal()) > SINGULAR * self.precision.diagonal()).all():
             raise ValueError(
-                f"after {self.count} events the precision has no Cholesky factor: features too large beside the prior; "
-                "scale them down"
+                f"after {self.count} events the precision is singular: features too large beside the prior; scale them down"
             )
         return np.ascontiguousarray(solution.T)
 

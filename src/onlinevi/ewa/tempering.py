@@ -1,4 +1,4 @@
-"""The rate of every tempered posterior, and weights from log-weights without under- or overflow."""
+"""What all tempered posteriors share: their rate, and weights from log-weights without under- or overflow."""
 
 from __future__ import annotations
 
@@ -32,3 +32,9 @@ def normalised(log_weights: Vector) -> Vector:
     """Weights that sum to 1 along the last axis. Law: adding a number to all log-weights changes nothing."""
     weights = np.exp(log_weights - log_weights.max(axis=-1, keepdims=True))
     return np.asarray(weights / weights.sum(axis=-1, keepdims=True))
+
+
+def fixed(array: Vector) -> Vector:
+    """The array, no longer to be written: part of a value."""
+    array.setflags(write=False)
+    return array

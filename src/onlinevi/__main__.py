@@ -1,0 +1,7 @@
+"""``python -m onlinevi``."""
+
+import sys
+
+from onlinevi.cli import main
+
+sys.exit(main())

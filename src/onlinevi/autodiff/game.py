@@ -1,0 +1,187 @@
+"""The loop of ``linear.one_pass`` for a model, compiled by JAX: one event, a block of events, and predictions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+from jax import numpy as jnp
+
+from onlinevi import linear
+from onlinevi.autodiff.gradients import Linearised, MonteCarlo, Predictor
+from onlinevi.autodiff.weights import Layout, Model, ModelPlan
+from onlinevi.families.base import MEAN_HIGH, MEAN_LOW, PRIOR_MEAN, PRIOR_STD, STD_HIGH, STD_LOW
+from onlinevi.losses import Loss
+from onlinevi.rules import Rule
+from onlinevi.rules.rates import rate_at
+from onlinevi.types import Belief, Expected, Gradient, Prior, Rates, Real, Totals, Vector
+
+LARGEST_BATCH = 512
+"""How many rows are predicted at once, at most."""
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What the loop is compiled for; all else it reads as data."""
+
+    model: Model
+    layout: Layout
+    loss: type[Loss]
+    rule: type[Rule]
+    gaussian: bool
+    gradient: MonteCarlo | Linearised
+    average: bool
+
+    @staticmethod
+    def of(plan: ModelPlan) -> Parts:
+        # At a point there is nothing to draw: the tangent gives the gradient itself.
+        gradient = plan.gradient if plan.family.gaussian else Linearised()
+        kinds = type(plan.loss), type(plan.rule), plan.family.gaussian
+        return Parts(plan.model, plan.layout, *kinds, gradient, plan.average)
+
+    def predictor(self, x: Real) -> Predictor:
+        return lambda flat: self.model(self.layout.params(flat), x)
+
+
+class Running(NamedTuple):
+    """A packed state in its parts, in their order; those that a run does not keep are empty."""
+
+    head: Real
+    mean: Real
+    std: Real
+    mean_total: Real
+    std_total: Real
+    drift: Real
+
+    @staticmethod
+    def of(parts: Parts, array: Real) -> Running:
+        kept = (True, parts.gaussian, True, parts.rule.keeps_std_total, parts.average)
+        return Running(*jnp.split(array, np.cumsum([linear.HEAD, *(parts.layout.size * keep for keep in kept)])[:-1]))
+
+    @property
+    def belief(self) -> Belief:
+        return Belief(self.mean, self.std if self.std.size else jnp.zeros_like(self.mean))
+
+    def key(self, seed: Real) -> Any:
+        """By the number of the next event: how a stream is cut into blocks changes no draw."""
+        return jax.random.fold_in(jax.random.key(seed), self.head[linear.COUNT].astype(jnp.uint32))
+
+
+class Settings(NamedTuple):
+    """What a plan sets, as data: changing it compiles nothing."""
+
+    seed: Real
+    settings: Real
+    frame: Real
+    parameters: Real
+
+
+def one_event(parts: Parts, set_to: Settings, running: Running, x: Real, y: Real, weight: Real) -> tuple[Running, Real]:
+    """Decide, see the row, pay, update. Returns what is recorded of it too."""
+    settings, frame, belief = set_to.settings, set_to.frame, running.belief
+
+    def cost(a: Real, v: Real) -> Expected:
+        return parts.loss.expected(y, a, v, *set_to.parameters)
+
+    view = parts.gradient.view(parts.predictor(x), cost, belief, running.key(set_to.seed))
+    pull = weight * settings[linear.RIDGE]
+    means = jnp.square(belief.mean).sum()
+    size = means + jnp.square(belief.std).sum()
+    paid = weight * cost(view.prediction, 0.0).value + 0.5 * pull * means
+    gradient = Gradient(weight * view.gradient.mean + pull * belief.mean, weight * view.gradient.curvature + pull)
+    std_gradient = gradient.curvature * belief.std
+    sums = {
+        linear.COUNT: 1.0,
+        linear.WEIGHT: weight,
+        linear.LOSS: paid,
+        linear.EXPECTED: weight * view.value + 0.5 * pull * size,
+        linear.PRODUCT: (gradient.mean * belief.mean + std_gradient * belief.std).sum(),
+        linear.GRADIENT_SQUARE: (jnp.square(gradient.mean) + jnp.square(std_gradient)).sum(),
+        linear.SQUARE: jnp.where(pull > 0.0, size, 0.0),
+    }
+    head = running.head + jnp.stack([sums[place] for place in range(linear.HEAD)])
+    t = head[linear.COUNT]
+    rates = Rates(
+        rate_at(settings[linear.STEP_SCALE], settings[linear.STEP_POWER], t + settings[linear.LEAD]),
+        rate_at(settings[linear.PRIOR_SCALE], settings[linear.PRIOR_POWER], t + settings[linear.LEAD]),
+        settings[linear.PER_VARIANCE] > 0.0,
+    )
+    mean_total = running.mean_total + gradient.mean
+    std_total = running.std_total + std_gradient if parts.rule.keeps_std_total else running.std_total
+    prior = Prior(frame[PRIOR_MEAN], frame[PRIOR_STD])
+    new = parts.rule.new_belief(belief, gradient, Totals(mean_total, std_total), rates, prior)
+    mean = jnp.clip(new.mean, frame[MEAN_LOW], frame[MEAN_HIGH])
+    std = jnp.clip(new.std, frame[STD_LOW], frame[STD_HIGH]) if parts.gaussian else running.std
+    drift = running.drift + t * (mean - belief.mean) if parts.average else running.drift
+    return Running(head, mean, std, mean_total, std_total, drift), jnp.stack([view.prediction, view.spread, paid])
+
+
+@partial(jax.jit, static_argnums=0)
+def one_block(
+    parts: Parts, set_to: Settings, array: Real, rows: Real, labels: Real, weights: Real, count: Real
+) -> tuple[Real, Real, Real]:
+    """The first ``count`` rows, up to one whose step is not finite. Returns how many were used, the state, the record.
+
+    A loop with a count rather than a scan: one piece of machine code for every count, hence the same bits for every split.
+    """
+
+    def go_on(carry: Any) -> Any:
+        i, finite, *_ = carry
+        return finite & (i < count)
+
+    def body(carry: Any) -> Any:
+        i, _, running, record = carry
+        after, event = one_event(parts, set_to, running, rows[i], labels[i], weights[i])
+        # A sum is finite only where every term is. A bad step is not taken: the state stays as that row found it.
+        finite = jnp.isfinite(sum(part.sum() for part in after) + event.sum())
+        kept = jax.tree.map(lambda new, old: jnp.where(finite, new, old), after, running)
+        return i + finite, finite, kept, record.at[i].set(event)
+
+    start = jnp.asarray(0), jnp.asarray(True), Running.of(parts, array), jnp.zeros((len(labels), 3))
+    used, _, running, record = jax.lax.while_loop(go_on, body, start)
+    return used, jnp.concatenate(running), record
+
+
+@partial(jax.jit, static_argnums=0)
+def predict_rows(parts: Parts, seed: Real, array: Real, rows: Real) -> Any:
+    """(prediction, spread) of each row, as an update would record them."""
+    running = Running.of(parts, array)
+    key = running.key(seed)
+    batch = min(LARGEST_BATCH, len(rows))
+    return jax.lax.map(lambda x: parts.gradient.predict(parts.predictor(x), running.belief, key), rows, batch_size=batch)
+
+
+def play(
+    plan: ModelPlan, array: Vector, rows: Vector, labels: Vector, weights: Vector, size: int
+) -> tuple[int, Vector, Vector]:
+    """``one_block`` in 64 bits, over at most ``size`` rows; filled up to that many, so that it is compiled once."""
+    count = len(labels)
+    filled, data = np.zeros((size, rows.shape[1])), np.zeros((2, size))
+    filled[:count], data[0, :count], data[1, :count] = rows, labels, weights
+    set_to = Settings(plan.seed, plan.settings, plan.frame, plan.parameters)
+    with jax.enable_x64(True):
+        used, after, record = one_block(Parts.of(plan), set_to, array, filled, *data, count)
+        return int(used), np.asarray(after), np.asarray(record)
+
+
+def predict(plan: ModelPlan, array: Vector, rows: Vector) -> tuple[Vector, Vector]:
+    """``predict_rows`` in 64 bits."""
+    with jax.enable_x64(True):
+        prediction, spread = predict_rows(Parts.of(plan), plan.seed, array, rows)
+        return np.asarray(prediction), np.asarray(spread)
+
+
+@lru_cache(maxsize=256)
+def check_model(model: Model, layout: Layout, features: int) -> None:
+    """Refuse a model that does not take such rows, before anything is compiled."""
+    try:
+        with jax.enable_x64(True):
+            weights, row = (jax.ShapeDtypeStruct((size,), float) for size in (layout.size, features))
+            shape = np.shape(jax.eval_shape(lambda flat, x: model(layout.params(flat), x), weights, row))
+    except (TypeError, ValueError, LookupError) as error:
+        raise ValueError(f"the model refuses a row of {features} features with weights {layout.shapes}: {error}") from error
+    if shape != ():
+        raise ValueError(f"the model predicts an array of shape {shape}: needs one number a row")
