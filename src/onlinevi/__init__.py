@@ -1,6 +1,8 @@
 """Online Bayesian learning with guarantees: a Gaussian posterior updated in closed form at each event of a stream."""
 
-from onlinevi import datasets
+from typing import Any
+
+from onlinevi import datasets, ewa
 from onlinevi.families import Box, Family, MeanField, Point
 from onlinevi.hindsight import Hindsight, hindsight
 from onlinevi.learner import BadRow, Linear, learn
@@ -59,6 +61,16 @@ __all__ = [
     "StronglyConvex",
     "Trace",
     "datasets",
+    "ewa",
     "hindsight",
     "learn",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """``onlinevi.autodiff`` is imported when first asked for: it needs JAX."""
+    if name != "autodiff":
+        raise AttributeError(f"module 'onlinevi' has no attribute {name!r}")
+    from importlib import import_module
+
+    return import_module("onlinevi.autodiff")

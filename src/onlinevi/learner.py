@@ -103,7 +103,7 @@ class Linear:
             row.reshape(1, -1), label, weights, array, plan.dim, plan.settings, plan.frame, plan.parameters, record
         )
         if used != 1:
-            raise BadRow(0, _reason(plan, row, float(label[0]), weight))
+            raise BadRow(0, reason(plan, row, float(label[0]), weight))
         if weight == 0.0:
             return state, Step(*self.predict(state, row), 0.0)
         return State(array, plan), Step._make(record.tolist()[0])
@@ -174,7 +174,7 @@ def _run(state: State, rows: Rows, y: Any, weights: Any, record: Record) -> Trac
             state = State(array, plan)
             if used < stop:
                 weight = float(weights[used]) if len(weights) else 1.0
-                raise BadRow(used, _reason(plan, one_row(rows, used), float(labels[used]), weight))
+                raise BadRow(used, reason(plan, one_row(rows, used), float(labels[used]), weight))
     except (BadRow, KeyboardInterrupt) as stopped:
         stopped.trace = recorder.finish(state)  # type: ignore[union-attr]
         raise
@@ -203,7 +203,7 @@ def _advance(
     return _advance(plan, rows, labels, weights, middle, stop, array, buffer[recorded:] if len(buffer) else buffer)
 
 
-def _reason(plan: Plan, row: Vector, label: float, weight: float) -> str:
+def reason(plan: Plan, row: Vector, label: float, weight: float) -> str:
     """Why the compiled loop refused a row."""
     if not (np.isfinite(weight) and weight >= 0.0):
         return f"weight {weight}: a weight must be ≥ 0 and finite"

@@ -13,7 +13,7 @@ from onlinevi.autodiff.game import check_model, play, predict
 from onlinevi.autodiff.gradients import Linearised, MonteCarlo
 from onlinevi.autodiff.weights import Layout, Model, ModelPlan, ModelState, ModelTrace, Params
 from onlinevi.families import Family, MeanField, Point
-from onlinevi.learner import BadRow, Linear, _reason
+from onlinevi.learner import BadRow, Linear, reason
 from onlinevi.losses import Loss
 from onlinevi.rows import BLOCK_VALUES, as_labels, as_rows, as_weights
 from onlinevi.rules import Rule
@@ -184,7 +184,7 @@ def _advance(
     if used < len(there):
         return after, BadRow(int(there[used]), _not_finite(plan, float(record[used, linear.PREDICTION])))
     if end < len(labels):
-        return after, BadRow(end, _reason(plan, rows[end], float(labels[end]), float(weights[end])))
+        return after, BadRow(end, reason(plan, rows[end], float(labels[end]), float(weights[end])))
     return after, None
 
 

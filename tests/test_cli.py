@@ -1,0 +1,78 @@
+"""The command line as a person meets it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from onlinevi.cli import main
+
+
+def test_help_says_what_there_is(capsys: pytest.CaptureFixture[str]) -> None:
+    for arguments, expected in (
+        (["--help"], ["reproduce", "data"]),
+        (["reproduce", "--help"], ["--out DIR", "--seeds N", "toy, breast, pima, cover, boston, california", "example:"]),
+        (["data", "--help"], ["list", "fetch", "path", "ONLINEVI_DATA"]),
+    ):
+        with pytest.raises(SystemExit) as stopped:
+            main(arguments)
+        assert stopped.value.code == 0
+        printed = " ".join(capsys.readouterr().out.split())
+        assert all(word in printed for word in expected), printed
+
+
+def test_reproduce_writes_and_prints(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["reproduce", "--out", str(tmp_path), "--data", "breast", "--rules", "SVB,NGVI", "--seeds", "1"]) == 0
+    printed = capsys.readouterr()
+    assert "2 runs in" in printed.out
+    assert printed.err == "", "no progress bar where there is no terminal"
+    assert (tmp_path / "figure.png").exists()
+
+
+def test_what_cannot_be_had_by_name_is_exit_code_2(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("ONLINEVI_DATA", str(tmp_path))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr("onlinevi.datasets.lookup._bring", lambda *_: (_ for _ in ()).throw(OSError("no network")))
+    assert main(["reproduce", "--out", str(tmp_path), "--data", "pima"]) == 2
+    message = capsys.readouterr().err
+    assert "pima" in message
+    assert "put pima.csv into" in message
+    assert main(["data", "fetch", "pima", "toy"]) == 2
+    assert main(["reproduce", "--data", "iris"]) == 2
+    assert "there are toy" in capsys.readouterr().err
+
+
+def test_data_commands(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["data", "list"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines][:6] == ["toy", "breast", "pima", "cover", "boston", "california"]
+    assert main(["data", "fetch", "toy", "breast"]) == 0
+    assert main(["data", "path", "toy"]) == 2
+    assert "generated" in capsys.readouterr().err
+
+
+def test_the_progress_bars_draw_on_a_terminal_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    from onlinevi import progress
+
+    with progress.watching("work") as silent:
+        assert silent is None
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    with progress.watching("work") as bars:
+        bars.plan(3)
+        bars.progress("a", 0.0)
+        bars.progress("a", 0.5)
+        bars.progress("a", 1.0)
+        bars.progress("b", 1.0)
+        whole = bars._display.tasks[0]
+        assert (whole.completed, whole.total) == (2, 3)
+        assert len(bars._display.tasks) == 1
+
+
+def test_the_module_runs() -> None:
+    done = subprocess.run([sys.executable, "-m", "onlinevi", "--version"], capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("onlinevi 0.")
