@@ -8,7 +8,7 @@ export ONLINEVI_DATA ?= $(wildcard ../shared/data)
 .PHONY: run test lint bench clean
 
 run: $(VENV)/.installed
-	$(BIN)/python examples/toy.py
+	$(BIN)/onlinevi reproduce --out out
 
 test: $(VENV)/.installed
 	$(BIN)/python -m pytest -q -n 2

@@ -201,7 +201,7 @@ def made(rule: str, data: str, regret, seed: int = 0) -> Run:  # type: ignore[no
     steps = thinned(10_000)
     values = [float(regret(t)) for t in steps]
     curve = [0.3 + value for value in values]
-    return Run(data, rule, seed, "row", 10_000, 2, curve[-1], 0.3, 1e-6, 0.0, steps, curve, values)
+    return Run(data, rule, seed, "row", 10_000, 2, curve[-1], 0.3, 1e-6, 1.0, 0.0, steps, curve, values)
 
 
 def test_the_verdicts_can_go_either_way() -> None:
@@ -214,6 +214,10 @@ def test_the_verdicts_can_go_either_way() -> None:
     claims = judge([made(rule, "toy", curve) for rule, curve in stuck.items()])
     assert [claim.holds for claim in claims] == [False, False, False]
     assert "toy, NGVI" in claims[0].details[0]
+
+    late = {"NGVI": lambda t: 9e4 / t, "SVA": lambda t: t**-0.5}
+    claims = judge([made(rule, "toy", curve) for rule, curve in late.items()])
+    assert not claims[0].holds, "falling, but still worse than never to learn"
 
     network = [made(rule, "california", curve) for rule, curve in stuck.items()]
     assert [claim.holds for claim in judge(network)] == [False, False, False]

@@ -76,8 +76,11 @@ def one_pass(
         # Decide, then see the label and pay.
         law = moments(vectors, rows, i, here)
         spread = ns.sqrt(law.variance)
-        loss = expected(y, law.prediction, spread, *parameters)
-        cost, expected_cost = expected(y, law.prediction, 0.0, *parameters).value, loss.value
+        loss = expected(y, law.prediction, 0.0, *parameters)
+        cost = loss.value
+        if spread > 0.0:  # at a constant spread of 0 the compiler leaves a few instructions of the loss
+            loss = expected(y, law.prediction, spread, *parameters)
+        expected_cost = loss.value
         slope, curvature, pull, size = loss.slope, loss.curvature, ridge, 0.0
         if weighted:
             weight = weights[i]

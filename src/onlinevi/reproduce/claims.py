@@ -26,11 +26,13 @@ class Approach:
     """The same at T/10."""
     rate: float
     """p in regret ≈ c·t^p, fitted from T/100 on."""
+    trivial: float
+    """The regret at T of who predicts 0 throughout."""
 
     @property
     def holds(self) -> bool:
-        """Falling at the end, by a power of t that is not nearly 0."""
-        return self.regret < self.earlier and self.rate < -0.1
+        """Falling at the end, by a power of t that is not nearly 0, and better than never learning."""
+        return self.regret < self.earlier and self.rate < -0.1 and self.regret < self.trivial
 
 
 @dataclass(frozen=True)
@@ -58,7 +60,8 @@ def approach(runs: Sequence[Run]) -> Approach:
     late = (steps >= T / 100) & (regret > 0.0)
     rate = np.polyfit(np.log(steps[late]), np.log(regret[late]), 1)[0] if late.sum() > 2 else np.nan
     earlier = regret[np.searchsorted(steps, T / 10)]
-    return Approach(runs[0].data, runs[0].rule, float(regret[-1]), float(earlier), float(rate))
+    trivial = np.mean([run.predicting_zero - run.hindsight for run in runs])
+    return Approach(runs[0].data, runs[0].rule, float(regret[-1]), float(earlier), float(rate), float(trivial))
 
 
 def judge(runs: Sequence[Run]) -> list[Claim]:

@@ -72,6 +72,8 @@ class Run:
     average_loss: float
     hindsight: float
     hindsight_gap: float | None
+    predicting_zero: float
+    """The average loss of who never learns: predicts 0 throughout."""
     seconds: float
     steps: list[int]
     curve: list[float]
@@ -92,8 +94,9 @@ def run(job: Job, stream: Stream, line: Line, progress: Callable[[float], None])
     steps = thinned(T)
     at = np.array(steps) - 1
     curve, regret = averages[at], (averages - line.averages(job.panel, stream))[at]
+    zero = float(job.panel.loss(stream.y, 0.0).value.mean())
     return Run(**asdict(job), T=T, d=d, average_loss=float(curve[-1]), hindsight=line.value, hindsight_gap=line.gap,
-               seconds=seconds, steps=steps, curve=curve.tolist(), regret=regret.tolist())  # fmt: skip
+               predicting_zero=zero, seconds=seconds, steps=steps, curve=curve.tolist(), regret=regret.tolist())  # fmt: skip
 
 
 def best_in_hindsight(panel: Panel, stream: Stream) -> Line:

@@ -1,4 +1,4 @@
-"""Natural-gradient variational inference (paper, section 3)."""
+"""Natural-gradient variational inference."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Online gradient descent on the expected loss (paper, section 4)."""
+"""Online gradient descent on the expected loss (paper)."""
 
 from __future__ import annotations
 

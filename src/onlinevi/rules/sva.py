@@ -1,4 +1,4 @@
-"""Sequential variational approximation (paper, section 3): all gradients so far, against the prior."""
+"""Sequential variational approximation: all gradients so far, against the prior."""
 
 from __future__ import annotations
 

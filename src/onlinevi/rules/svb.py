@@ -1,4 +1,4 @@
-"""Streaming variational Bayes (paper, section 3): this event's gradient, against the last belief."""
+"""Streaming variational Bayes: this event's gradient, against the last belief."""
 
 from __future__ import annotations
 

@@ -1,0 +1,17 @@
+"""The live certificate: a bound on the regret that holds whatever the stream, from two sums that every state keeps.
+
+Under a belief the expected loss of a linear predictor is a function E(a, v) of the mean and the std of its prediction. For a
+convex loss it is jointly convex, with slopes e1 in a and e2·v in v. So its tangent at the decision lies below the loss of
+every fixed point u, whose prediction is (⟨u, x⟩, 0), and summed over the events
+
+    Σ E_t − Σ ℓ_t(u) ≤ Σ (e1·a + e2·v²) − ⟨Σ e1·x, u⟩.
+
+No data are kept, no assumption is made on them, and any rule and any Gaussian family will do.
+"""
+
+from onlinevi.certificate.live import Certificate, certificate
+from onlinevi.certificate.squared import SquaredSums
+from onlinevi.certificate.tangents import Tangents
+from onlinevi.certificate.window import Window
+
+__all__ = ["Certificate", "SquaredSums", "Tangents", "Window", "certificate"]

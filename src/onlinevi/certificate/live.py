@@ -1,0 +1,182 @@
+"""The certificate of a run so far, or of a segment of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from onlinevi.certificate.squared import SquaredSums
+from onlinevi.certificate.tangents import Tangents, rounding, tangents
+from onlinevi.families.base import MEAN_HIGH, MEAN_LOW, STD_HIGH
+from onlinevi.hindsight.domain import Ball, Cuboid, Domain
+from onlinevi.losses import Squared
+from onlinevi.state import State
+from onlinevi.trace import Trace
+from onlinevi.types import Vector
+
+
+@dataclass(frozen=True, eq=False)
+class Certificate:
+    """What is certain of the regret of the decisions, Σ ℓ_t(decision_t) − Σ ℓ_t(u), with row weights and ridge as in the loss.
+
+    Every number holds up to ``rounding``; it is the last digits of sums that the state kept in floats.
+    """
+
+    count: int
+    """The events it speaks of."""
+    loss: float
+    """Σ ℓ_t at the decisions."""
+    form: str
+    """Which inequality it uses, and why not a sharper one."""
+    tangents: Tangents
+    exact: SquaredSums | None
+    box: Cuboid
+    """The box of means, infinite where the family has none."""
+    state: State
+
+    @property
+    def regret(self) -> float:
+        """No fixed point of the box of means beats the decisions by more than this, in total."""
+        self._refuse_unbounded()
+        return self._most(self.box)
+
+    @property
+    def lower_bound(self) -> float:
+        """No fixed point of the box has an average loss below this. Says nothing where it is below the loss's own minimum."""
+        return (self.loss - self.regret) / self.count
+
+    def against(self, u: Any) -> Any:
+        """The bound on the regret against one point u of any space, or against each row of a matrix."""
+        points = np.asarray(u, dtype=float)
+        if points.shape[-1:] != self.tangents.gradient.shape:
+            raise ValueError(f"u has shape {points.shape}: needs {len(self.tangents.gradient)} values, one a feature")
+        bound = self.tangents.against(points) if self.exact is None else self.loss - self.exact.total(points)
+        return float(bound) if points.ndim == 1 else bound
+
+    def within(self, radius: Any) -> Any:
+        """The bound against every u with ‖u‖ ≤ radius, inside the box or not; radii may be an array."""
+        radii = np.asarray(radius, dtype=float)
+        if not ((radii >= 0.0) & np.isfinite(radii)).all():
+            raise ValueError(f"radius={radius!r}: a radius must be ≥ 0 and finite; try 1.0")
+        bounds = np.array([self._most(Ball(float(r))) for r in radii.ravel()]).reshape(radii.shape)
+        return float(bounds) if radii.ndim == 0 else bounds
+
+    def rounding(self, radius: float | None = None) -> float:
+        """How far floats can have moved ``regret``, or with a radius ``within(radius)``, at most.
+
+        A bound for losses ≥ 0 on a bounded box. Without a box the decisions' lengths are not known: an estimate, from the
+        first and the last.
+        """
+        if radius is None:
+            self._refuse_unbounded()
+            radius = float(np.linalg.norm(np.maximum(np.abs(self.box.low), np.abs(self.box.high))))
+        curved = self.tangents.curvature > 0.0
+        own = 0.0 if self.exact is None else self.exact.rounding(radius)
+        return rounding(self.state, radius, _furthest(self.state), curved=curved) + own
+
+    def _most(self, domain: Domain) -> float:
+        return self.tangents.most(domain) if self.exact is None else self.loss - self.exact.least(domain)
+
+    def _refuse_unbounded(self) -> None:
+        if not (np.isfinite(self.box.low) & np.isfinite(self.box.high)).all():
+            raise ValueError(
+                "the means are unbounded, and against all of space no regret is finite: use .within(radius) or .against(u)"
+            )
+
+    def __repr__(self) -> str:
+        bounded = np.isfinite(self.box.low).all() and np.isfinite(self.box.high).all()
+        regret = f"regret={self.regret:.6g}" if bounded else f"within(1)={self.within(1.0):.6g}"
+        return f"Certificate(events={self.count}, loss={self.loss:.6g}, {regret}, form={self.form!r})"
+
+
+def certificate(
+    source: Trace | State,
+    *,
+    since: Trace | State | None = None,
+    exact: SquaredSums | None = None,
+    unit_weights: bool = False,
+) -> Certificate:
+    """Bound the regret of a run so far with no data kept, for any convex loss, rule and stream.
+
+    ``since`` is an earlier state of the same run: then it speaks of the events after that one. ``exact`` holds the sums of
+    the same events, for the squared loss: then the regret is known, not only bounded. With a ridge, ``unit_weights=True``
+    says that no row had a weight other than 1; with ``average=True`` that makes the ridge's part exact.
+
+    >>> import numpy as np, onlinevi as ovi
+    >>> from onlinevi.certificate import certificate
+    >>> X = np.random.default_rng(0).standard_normal((2000, 2))
+    >>> trace = ovi.learn(X, np.sign(X[:, 0] + 0.5), loss=ovi.Hinge(), rule=ovi.SVB())
+    >>> live = certificate(trace)
+    >>> 0.0 < live.lower_bound < trace.state.average_loss
+    True
+    >>> live.against([1.0, 0.0]) < live.within(1.0) < live.within(5.0) < live.regret
+    True
+    """
+    state, earlier = _state(source), None if since is None else _state(since)
+    plan = state.plan
+    if not plan.loss.convex:
+        raise ValueError(f"{plan.loss} is not convex: its tangents bound nothing, so no certificate exists")
+    if earlier is not None and (earlier.plan != plan or earlier.count > state.count):
+        raise ValueError(f"since={earlier!r} is no earlier state of this run: needs the same learner, and fewer events")
+    count = state.count - (earlier.count if earlier is not None else 0)
+    if count == 0:
+        raise ValueError("no events yet: a certificate speaks of at least one")
+    form, curved = _form(state, earlier, unit_weights)
+    loss = state.loss - (earlier.loss if earlier is not None else 0.0)
+    if exact is not None:
+        _check_exact(exact, state, count)
+        form = "exact"
+    frame = np.broadcast_to(plan.frame.reshape(len(plan.frame), -1), (len(plan.frame), plan.dim))
+    box = Cuboid(frame[MEAN_LOW], frame[MEAN_HIGH])
+    return Certificate(count, loss, form, tangents(state, earlier, curved=curved), exact, box, state)
+
+
+def _state(source: Trace | State) -> State:
+    if isinstance(source, Trace | State):
+        return source if isinstance(source, State) else source.state
+    raise TypeError(f"{source!r}: needs a trace or a state")
+
+
+def _form(state: State, since: State | None, unit_weights: bool) -> tuple[str, bool]:
+    """Which inequality the sums allow: its name, and whether it uses the ridge's curvature."""
+    weight = state.weight - (since.weight if since is not None else 0.0)
+    count = state.count - (since.count if since is not None else 0)
+    if unit_weights and weight != count:
+        raise ValueError(f"unit_weights=True, but {count} events weigh {weight}: some row had another weight")
+    if state.plan.loss.ridge == 0.0:
+        return "linear", False
+    # Weights that average 1 sum to the count too, so the sums alone cannot tell that there were none.
+    if not unit_weights:
+        return "linear: the ridge's curvature needs unit_weights=True", False
+    if not state.plan.average:
+        return "linear: the ridge's curvature needs average=True", False
+    return "strongly convex", True
+
+
+def _check_exact(exact: SquaredSums, state: State, count: int) -> None:
+    loss = state.plan.loss
+    if not isinstance(loss, Squared):
+        raise ValueError(f"exact sums determine the squared loss, not {loss}: leave exact out")
+    if exact.ridge != loss.ridge:
+        raise ValueError(f"the exact sums have ridge {exact.ridge}, the loss {loss.ridge}: start them with SquaredSums.empty")
+    if exact.count != count or len(exact.products) != state.plan.dim:
+        raise ValueError(
+            f"the exact sums hold {exact.count} rows of {len(exact.products)} features, the certificate speaks of {count} "
+            f"of {state.plan.dim}: update them with the same rows"
+        )
+
+
+def _furthest(state: State) -> float:
+    """How long (mean, std) can have been: by the box, or without one by the first belief and the last."""
+    frame = state.plan.frame.reshape(len(state.plan.frame), -1)
+    dim, mean, std = state.plan.dim, state.mean, state.std
+    ends = np.maximum(np.abs(frame[MEAN_LOW]), np.abs(frame[MEAN_HIGH]))
+    start = state.plan.family.init(dim)
+
+    def longest(bounds: Vector, first: Vector, last: Vector) -> float:
+        limits = np.where(np.isfinite(bounds), bounds, np.maximum(np.abs(first), np.abs(last)))
+        return float(np.linalg.norm(np.broadcast_to(limits, (dim,))))
+
+    return float(np.hypot(longest(ends, start.mean, mean), longest(frame[STD_HIGH], start.std, std)))

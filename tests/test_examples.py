@@ -1,0 +1,22 @@
+"""Every example runs, and says what the documentation says it says."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+EXAMPLES = sorted((Path(__file__).parents[1] / "examples").glob("*.py"))
+SAYS = {
+    "toy": ["certified to 6e-06", "NGVI           0.3515"],
+    "blocks": ["same bits as one pass: True"],
+    "own_loss": ["weights"],
+}
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
+def test_example(example: Path) -> None:
+    done = subprocess.run([sys.executable, "-W", "error", str(example)], capture_output=True, text=True, check=True)
+    assert all(words in done.stdout for words in SAYS[example.stem]), done.stdout
