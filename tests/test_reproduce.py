@@ -145,6 +145,13 @@ def test_a_named_data_set_or_rule_must_exist(tmp_path: Path) -> None:
         reproduce(tmp_path, seeds=0)
 
 
+def test_a_missing_extra_is_named_before_the_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("onlinevi.reproduce.find_spec", lambda module: None)
+    with pytest.raises(ImportError, match=r"need matplotlib and jax: pip install 'onlinevi\[paper\]'"):
+        reproduce(tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
 @pytest.mark.parametrize("scaling", SCALINGS)
 def test_scalings(scaling: str) -> None:
     X = np.array([[3.0, 4.0, 7.0], [0.0, 0.0, 7.0], [6.0, 8.0, 7.0], [0.0, 1.0, 7.0]])
@@ -178,7 +185,7 @@ def test_the_network_runs_and_its_line_is_said_to_be_uncertified(monkeypatch: py
     rng = np.random.default_rng(0)
     X = np.column_stack([rng.random((200, 2)), np.ones(200)])
     stream = Stream(X, np.abs(X[:, 0] - 0.5))
-    line = best_in_hindsight(PANELS["california"], stream)
+    line = best_in_hindsight(PANELS["california"], stream, lambda share: None)
     assert line.gap is None
     assert line.averages(PANELS["california"], stream)[-1] == pytest.approx(line.value, rel=1e-9)
     shares: list[float] = []

@@ -6,13 +6,14 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.util import find_spec
 from typing import Any
 
 
 @contextmanager
 def watching(title: str) -> Iterator[Any]:
-    """Hears of work and draws a bar for all of it and one for each part under way; None where there is no terminal."""
-    if not sys.stderr.isatty():
+    """Hears of work and draws a bar for all of it and one for each part under way; None without a terminal or rich."""
+    if not sys.stderr.isatty() or find_spec("rich") is None:
         yield None
         return
     from rich.console import Console

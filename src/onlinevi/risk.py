@@ -100,7 +100,7 @@ def loss_bound(loss: Loss, rows: Any, *, box: Box, labels: Any, dim: int | None 
 
     >>> import onlinevi as ovi
     >>> from onlinevi.risk import loss_bound
-    >>> round(loss_bound(ovi.Hinge(), 1.0, box=ovi.Box(mean=(-3.0, 3.0)), labels=[-1.0, 1.0], dim=4), 12)
+    >>> round(loss_bound(ovi.Hinge(), 1.0, box=ovi.Box(mean=(-3.0, 3.0)), labels=[-1.0, 1.0], dim=4), 9)
     7.0
     """
     if box.mean is None:

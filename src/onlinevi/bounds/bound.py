@@ -20,7 +20,7 @@ class Bound:
     """False for a statement as the paper prints it, where that does not hold."""
     note: str = ""
     trivial: float = math.inf
-    """What holds whatever the decisions are: B·T for losses in [0, B], L·D·T for L-Lipschitz ones on a domain of diameter D."""
+    """What any decisions keep to: B·T for losses in [0, B], L·D·T for L-Lipschitz ones on a domain of diameter D."""
 
     @property
     def value(self) -> float:

@@ -54,24 +54,20 @@ def box_domain(family: Family, dim: int) -> Domain:
     )
 
 
-def ball_domain(mean_radius: float, std_radius: float, dim: int, *, printed: bool = False) -> Domain:
-    """‖m‖ ≤ M and ‖std‖ ≤ S, stds ≥ 0: D² = 4M² + S² in one dimension, 4M² + 2S² in more.
+def ball_domain(mean_radius: float, std_radius: float, dim: int) -> Domain:
+    """‖m‖ ≤ M and ‖std‖ ≤ S, stds ≥ 0: D² = 4M² + S² in one dimension, 4M² + 2S² in more, where (S, 0) and (0, S) exist.
 
-    (S, 0) and (0, S) are √2·S apart. The paper prints D = 4M² + S² (``printed=True``): a square that lacks its root.
+    The paper prints D = 4M² + S², which lacks the root, and is too small a square beyond one dimension.
     """
     non_negative(mean_radius=mean_radius, std_radius=std_radius)
-    radius = math.hypot(mean_radius, std_radius)
-    if printed:
-        return Domain(4.0 * mean_radius**2 + std_radius**2, 0.0, std_radius, radius)
-    return Domain(2.0 * mean_radius, std_radius * math.sqrt(min(dim, 2)), std_radius, radius)
+    apart = std_radius * math.sqrt(min(dim, 2))
+    return Domain(2.0 * mean_radius, apart, std_radius, math.hypot(mean_radius, std_radius))
 
 
 def edges(family: Family, dim: int) -> tuple[Vector, Vector, Vector, Vector]:
     """(mean low, mean high, std low, std high), one value a coordinate."""
     rows = np.atleast_2d(family.frame(dim).T).T
-    low, high, std_low, std_high = (
-        np.broadcast_to(rows[row], (dim,)) for row in (MEAN_LOW, MEAN_HIGH, STD_LOW, STD_HIGH)
-    )
+    low, high, std_low, std_high = (np.broadcast_to(rows[row], (dim,)) for row in (MEAN_LOW, MEAN_HIGH, STD_LOW, STD_HIGH))
     return low, high, std_low, std_high if family.gaussian else np.zeros(dim)
 
 

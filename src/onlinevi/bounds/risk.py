@@ -11,7 +11,7 @@ from onlinevi.bounds.bound import Bound, positive, whole
 
 
 def online_to_batch(*, best_risk: float, regret: Bound, count: int) -> Bound:
-    """E[risk(θ̄_T)] ≤ E_{q_u}[risk] + regret/T, for a convex loss; ``best_risk`` is E_{q_u}[risk] of the regret's comparator."""
+    """E[risk(θ̄_T)] ≤ E_{q_u}[risk] + regret/T, for a convex loss; ``best_risk`` is that of the regret's comparator q_u."""
     whole(count)
     terms = {"comparator": best_risk, **{name: term / count for name, term in regret.terms.items()}}
     trivial = best_risk + regret.trivial / count
@@ -37,22 +37,25 @@ def online_to_batch_confident(*, average_loss: float, count: int, loss_bound: fl
     return Bound("online to batch, with confidence", terms, trivial=loss_bound)
 
 
-def ewa_rate(*, count: int, dim: int, loss_bound: float, printed: bool = False) -> float:
-    """η = (2√2/B)·√((d/T)·ln(T/d)). The paper prints the root of ln(d/T) < 0, which is no number: NaN."""
+def ewa_rate(*, count: int, dim: int, loss_bound: float) -> float:
+    """η = (2√2/B)·√((d/T)·ln(T/d)), the rate of ``ewa_excess_risk``."""
     _more_events_than_dimensions(count, dim)
     positive(loss_bound=loss_bound)
-    share = math.log(dim / count) if printed else math.log(count / dim)
-    return 2.0 * math.sqrt(2.0) / loss_bound * math.sqrt(dim / count * share) if share > 0.0 else math.nan
+    return 2.0 * math.sqrt(2.0) / loss_bound * math.sqrt(dim / count * math.log(count / dim))
 
 
-def ewa_excess_risk(*, count: int, dim: int, loss_bound: float, rate: float | None = None) -> Bound:
+def ewa_excess_risk(*, count: int, dim: int, loss_bound: float, rate: float | None = None, printed: bool = False) -> Bound:
     """Of exponential weights, E[risk(θ̄_T)] − least risk ≤ B·√((d/2T)·ln(T/d)) + d/T, at the rate ``ewa_rate``.
 
-    The prior must give at least ε^d to {θ : risk(θ) − least risk ≤ ε}, ε = d/T: that is −ln prior{…} ≤ d·ln(1/ε).
+    The prior must give at least ε^d to {θ : risk(θ) − least risk ≤ ε}, ε = d/T: that is −ln prior{…} ≤ d·ln(1/ε). The paper
+    prints a rate with the root of ln(d/T) < 0: no rate, hence no bound.
     """
     best = ewa_rate(count=count, dim=dim, loss_bound=loss_bound)
     if rate is not None and not math.isclose(rate, best, rel_tol=1e-6):
         raise ValueError(f"rate={rate!r}: this theorem is for the rate {best:.6g}; for another use ewa(rate=…)")
+    if printed:
+        note = "its rate takes the root of ln(d/T), which is negative for T > d"
+        return Bound("EWA, excess risk", {"aggregation": math.nan, "prior mass": dim / count}, False, note, loss_bound)
     terms = {
         "aggregation": loss_bound * math.sqrt(dim / (2.0 * count) * math.log(count / dim)),
         "prior mass": dim / count,

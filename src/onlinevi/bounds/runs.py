@@ -7,11 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from onlinevi.batch_vb import BatchVB
 from onlinevi.bounds import observed, theorems
 from onlinevi.bounds.bound import Bound
 from onlinevi.bounds.constants import kl_strong_convexity, require_convex
 from onlinevi.bounds.domains import box_domain, edges, require_inside
 from onlinevi.families import MeanField
+from onlinevi.families.base import PRIOR_STD
 from onlinevi.rules import OGA, OGAEL, SVA, SVB, PaperSVB, StronglyConvex
 from onlinevi.rules.rates import rate_at
 from onlinevi.state import Plan, State
@@ -55,6 +57,23 @@ def after_data(
     state, plan = _checked(run, comparator)
     bound = _after_data(state, plan, comparator, lipschitz, gradient_squares)
     return bound if lipschitz is None else _with_trivial(bound, state, lipschitz)
+
+
+def total_loss(run: Trace | State, best: BatchVB, *, lipschitz: float | None = None) -> Bound:
+    """On Σ ℓ_t(θ̂_t) of SVA itself, no comparator left: inf_q {Σ E_q[ℓ_t] + KL(q‖prior)/η} + (η/2α)·Σ‖∇‖².
+
+    ``best`` is ``batch_vb`` of the same data, loss, family and rate, which computes the infimum. With ``lipschitz`` the last
+    term is the theorem's, η·L²·T/α.
+    """
+    state, plan = _checked(run, best.belief)
+    if not isinstance(plan.rule, SVA) or plan.rule.step_rate.varies:
+        raise ValueError(f"{plan.rule}: this bound is for SVA at a rate that does not change, such as PerHorizon(1.0)")
+    rate = _rate(plan)
+    if not math.isclose(rate, best.rate, rel_tol=1e-9):
+        raise ValueError(f"best has the rate {best.rate:.6g}, the run {rate:.6g}: call batch_vb with the run's")
+    squares = 0.5 * state.gradient_square if lipschitz is None else lipschitz**2 * state.count
+    terms = {"expected loss": best.expected_loss, "divergence": best.kl / rate, "gradients": rate * squares / _alpha(plan)}
+    return Bound("SVA, total loss", terms)
 
 
 def _after_data(state: State, plan: Plan, comparator: Belief, lipschitz: float | None, gradient_squares: Any) -> Bound:
@@ -113,9 +132,7 @@ def _rate(plan: Plan) -> float:
 
 def _svb_step(plan: Plan) -> float:
     if not isinstance(plan.rule.step_rate, PaperSVB):
-        raise ValueError(
-            f"{plan.rule}: SVB has a bound for the rates PaperSVB(K) and, with a ridge, StronglyConvex(ridge); not for this one"
-        )
+        raise ValueError(f"{plan.rule}: SVB has a bound for the rates PaperSVB(K) and, with a ridge, StronglyConvex(ridge)")
     _require_vanishing(plan)
     return plan.rule.step_rate.c
 
@@ -140,7 +157,7 @@ def _steps(plan: Plan, comparator: Belief) -> tuple[float, float]:
     """The largest step κ, and the distance ‖u − μ₁‖ in its unit: coordinates with smaller steps count for more."""
     if plan.rule.step_rate.varies:
         raise ValueError(f"{plan.rule}: this bound is for a rate that does not change, such as PerHorizon(1.0)")
-    start, prior_std = plan.family.init(plan.dim), np.broadcast_to(plan.frame.T[..., 1], (plan.dim,))
+    start, prior_std = plan.family.init(plan.dim), np.broadcast_to(plan.frame[PRIOR_STD], (plan.dim,))
     widest = float(prior_std.max())
     apart = np.stack([np.asarray(a, dtype=float) - b for a, b in zip(comparator, start, strict=True)])
     return _rate(plan) * widest**2, float(np.linalg.norm(apart * (widest / prior_std)))

@@ -53,7 +53,13 @@ def sva_best_rate(*, count: int, lipschitz: float, kl: float, strong_convexity: 
 
 
 def sva_at_best_rate(
-    *, count: int, lipschitz: float, kl: float, strong_convexity: float = 1.0, diameter: float = math.inf, printed: bool = False
+    *,
+    count: int,
+    lipschitz: float,
+    kl: float,
+    strong_convexity: float = 1.0,
+    diameter: float = math.inf,
+    printed: bool = False,
 ) -> Bound:
     """``sva`` at its best rate: (2L/√α)·√(KL·T). The paper prints the constant 2L/α, which is too small where α > 1."""
     whole(count)
@@ -74,6 +80,7 @@ def sva_mean_field(
     distance: float,
     prior_std: float = 1.0,
     std: float | None = None,
+    diameter: float = math.inf,
     printed: bool = False,
 ) -> Bound:
     """SVA at its best rate against every *point* within ``distance`` of the prior's mean: Σ ℓ_t(θ̂_t) − Σ ℓ_t(u).
@@ -88,11 +95,9 @@ def sva_mean_field(
     positive(std=std)
     ratio = (std / prior_std) ** 2
     kl = 0.5 * ((distance / prior_std) ** 2 + dim * (ratio - 1.0 - math.log(ratio)))
-    main = sva_at_best_rate(
-        count=count, lipschitz=lipschitz, kl=kl, strong_convexity=prior_std**-2.0, printed=printed
-    )
+    main = sva_at_best_rate(count=count, lipschitz=lipschitz, kl=kl, strong_convexity=prior_std**-2.0, printed=printed)
     terms = {**main.terms, "spread": lipschitz * std * math.sqrt(dim) * count}
-    return Bound("SVA, mean field", terms, main.valid, main.note, _trivial(lipschitz, 2.0 * distance, count))
+    return Bound("SVA, mean field", terms, main.valid, main.note, _trivial(lipschitz, diameter, count))
 
 
 def svb_convex(*, step: float, count: int, lipschitz: float, domain: Domain, printed: bool = False) -> Bound:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Sequence
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 from onlinevi.datasets import DataUnavailable
 from onlinevi.reproduce.claims import Claim, judge
@@ -21,6 +22,10 @@ from onlinevi.reproduce.report import write
 from onlinevi.reproduce.runs import RULES, Job, Line, Run, Store, best_in_hindsight, run, source_digest
 
 __all__ = ["Reproduction", "Watcher", "reproduce"]
+
+
+Progress: TypeAlias = Callable[[float], None]
+"""Told the share of a piece of work that is done; it may raise, to stop it."""
 
 
 class Watcher(Protocol):
@@ -70,6 +75,7 @@ def reproduce(
         raise ValueError(f"scaling={scaling!r}: needs one of {', '.join(SCALINGS)}")
     if seeds < 1:
         raise ValueError(f"seeds={seeds}: needs at least one")
+    _require("matplotlib", *(["jax"] if "california" in names else []))
     work = _Work(Store(out / "runs"), scaling, jobs or os.cpu_count() or 1, watch or Silent())
     missing = work.find(names, named=data is not None)
     runs, exact = work.all([name for name in names if name not in missing], rule_names, seeds)
@@ -77,6 +83,13 @@ def reproduce(
     extra = {"source": source_digest(), "exact_posterior": asdict(exact) if exact else None}
     paths = write(runs, claims, missing, extra, out) + (draw(runs, exact, out) if runs else [])
     return Reproduction(runs, claims, missing, paths, time.perf_counter() - start)
+
+
+def _require(*modules: str) -> None:
+    """Say what is missing before hours of work, not after."""
+    missing = [module for module in modules if find_spec(module) is None]
+    if missing:
+        raise ImportError(f"the paper's experiments need {' and '.join(missing)}: pip install 'onlinevi[paper]'")
 
 
 def _known(chosen: Sequence[str] | None, known: dict[str, Any], what: str) -> list[str]:
@@ -93,7 +106,7 @@ class _Work:
         self.store, self.scaling, self.threads, self.watch = store, scaling, threads, watch
         self._plain: dict[tuple[str, int], Stream] = {}
         self._ordered: dict[tuple[str, int], Stream] = {}
-        self._lock = threading.Lock()
+        self._lock, self._stopped = threading.Lock(), threading.Event()
 
     def find(self, names: Sequence[str], *, named: bool) -> dict[str, str]:
         """Load every data set; those that cannot be had, and why."""
@@ -124,27 +137,33 @@ class _Work:
                 exact = pool.submit(self._kept, ExactPosterior, "exact-toy", self._exact) if "toy" in names else None
                 return [found[job].result() for job in jobs], exact.result() if exact else None
             except BaseException:
-                pool.shutdown(cancel_futures=True)  # what is running finishes and is kept
+                self._stopped.set()
+                pool.shutdown(cancel_futures=True)
                 raise
+
+    def _progress(self, name: str, share: float) -> None:
+        if self._stopped.is_set():
+            raise CancelledError
+        self.watch.progress(name, min(share, 0.99))  # done is when it is kept
 
     def _kept(self, kind: type[Any], name: str, make: Any) -> Any:
         value = self.store.load(name, kind)
         if value is None:
-            self.watch.progress(name, 0.0)
-            value = make()
+            self._progress(name, 0.0)
+            value = make(partial(self._progress, name))
             self.store.save(name, value)
         self.watch.progress(name, 1.0)
         return value
 
-    def _line(self, name: str, seed: int) -> Line:
-        return best_in_hindsight(PANELS[name], self._stream(name, seed, in_order=False))
+    def _line(self, name: str, seed: int, progress: Progress) -> Line:
+        return best_in_hindsight(PANELS[name], self._stream(name, seed, in_order=False), progress)
 
-    def _run(self, job: Job, lines: dict[tuple[str, int], Future[Line]]) -> Run:
+    def _run(self, job: Job, lines: dict[tuple[str, int], Future[Line]], progress: Progress) -> Run:
         line = lines[job.data, job.seed if job.panel.drawn else 0].result()
         stream = self._stream(job.data, job.seed, in_order=True)
-        return run(job, stream, line, partial(self.watch.progress, str(job)))
+        return run(job, stream, line, progress)
 
-    def _exact(self) -> ExactPosterior:
+    def _exact(self, progress: Progress) -> ExactPosterior:
         return exact_posterior(PANELS["toy"], self._stream("toy", 0, in_order=True))
 
     def _stream(self, name: str, seed: int, *, in_order: bool) -> Stream:

@@ -39,7 +39,7 @@ def online(rule: Rule, stream: Stream, seed: int, progress: Callable[[float], No
     return trace.average_loss
 
 
-def offline(stream: Stream) -> tuple[float, Vector]:
+def offline(stream: Stream, progress: Callable[[float], None]) -> tuple[float, Vector]:
     """The best of several offline trainings from different starts: its average loss and its weights.
 
     No bound says that it is the least.
@@ -70,6 +70,7 @@ def offline(stream: Stream) -> tuple[float, Vector]:
                 method="L-BFGS-B",
                 bounds=[(-BOX, BOX)] * len(start),
                 options={"maxiter": ITERATIONS},
+                callback=lambda _, seed=seed: progress(seed / TRAININGS),
             )
             found.append((float(best.fun), np.asarray(best.x)))
     return min(found, key=lambda training: training[0])

@@ -99,10 +99,10 @@ def run(job: Job, stream: Stream, line: Line, progress: Callable[[float], None])
                predicting_zero=zero, seconds=seconds, steps=steps, curve=curve.tolist(), regret=regret.tolist())  # fmt: skip
 
 
-def best_in_hindsight(panel: Panel, stream: Stream) -> Line:
+def best_in_hindsight(panel: Panel, stream: Stream, progress: Callable[[float], None]) -> Line:
     """The line of a panel: certified where the loss is convex."""
     if panel.network:
-        value, weights = offline(stream)
+        value, weights = offline(stream, progress)
         return Line(value, None, weights.tolist())
     from onlinevi.hindsight import hindsight
 

@@ -1,0 +1,67 @@
+"""The paper's theorems as functions, in the form that holds: what each bounds, from plain numbers or from a run.
+
+``theorems`` needs no data, ``observed`` the gradients that came, ``runs`` reads both off a trace, ``risk`` is for new data.
+Domains and constants are what they are made of. Where the paper's print is wrong, docs/errata.md says how.
+"""
+
+from onlinevi.bounds.bound import Bound, informative_from
+from onlinevi.bounds.constants import kl_strong_convexity, largest_loss, lipschitz
+from onlinevi.bounds.domains import Domain, ball_domain, box_domain
+from onlinevi.bounds.observed import (
+    front_loaded,
+    oga_el_observed,
+    sva_observed,
+    sva_observed_best_rate,
+    sva_schedule,
+    svb_convex_observed,
+    svb_strongly_convex_observed,
+)
+from onlinevi.bounds.risk import ewa_excess_risk, ewa_rate, online_to_batch, online_to_batch_confident
+from onlinevi.bounds.runs import after_data, before_data, total_loss
+from onlinevi.bounds.theorems import (
+    ewa,
+    oga_el,
+    oga_el_divergence,
+    sva,
+    sva_at_best_rate,
+    sva_best_rate,
+    sva_mean_field,
+    svb_best_step,
+    svb_convex,
+    svb_strongly_convex,
+)
+
+__all__ = [
+    "Bound",
+    "Domain",
+    "after_data",
+    "ball_domain",
+    "before_data",
+    "box_domain",
+    "ewa",
+    "ewa_excess_risk",
+    "ewa_rate",
+    "front_loaded",
+    "informative_from",
+    "kl_strong_convexity",
+    "largest_loss",
+    "lipschitz",
+    "oga_el",
+    "oga_el_divergence",
+    "oga_el_observed",
+    "online_to_batch",
+    "online_to_batch_confident",
+    "sva",
+    "sva_at_best_rate",
+    "sva_best_rate",
+    "sva_mean_field",
+    "sva_observed",
+    "sva_observed_best_rate",
+    "sva_schedule",
+    "svb_best_step",
+    "svb_convex",
+    "svb_convex_observed",
+    "svb_strongly_convex",
+    "svb_strongly_convex_observed",
+    "total_loss",
+]
