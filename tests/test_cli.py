@@ -47,6 +47,18 @@ def test_what_cannot_be_had_by_name_is_exit_code_2(
     assert "there are toy" in capsys.readouterr().err
 
 
+def test_bounds_prints_terms_and_where_it_is_vacuous(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["bounds", "--T", "10000", "--dim", "54", "--loss", "hinge", "--rule", "sva"]) == 0
+    printed = capsys.readouterr().out
+    assert "SVA, rate 0.01: 22318.2, or 2.232 a step" in printed
+    assert "100 (gradients) + 22218.2 (divergence)" in printed
+    assert "from T = 24,935 on; vacuous here" in printed
+    assert main(["bounds", "--T", "100", "--dim", "2", "--rule", "ngvi"]) == 0
+    assert "onlinevi.certificate" in capsys.readouterr().out
+    assert main(["bounds", "--T", "100", "--dim", "2", "--rule", "ewa"]) == 2
+    assert "loss_bound" in capsys.readouterr().err
+
+
 def test_data_commands(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["data", "list"]) == 0
     lines = capsys.readouterr().out.splitlines()

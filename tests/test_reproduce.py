@@ -45,10 +45,20 @@ def test_the_files_and_their_fields(tmp_path: Path) -> None:
     result = reproduce(tmp_path, data=["toy", "breast"], seeds=2)
     assert {path.name for path in result.paths} == {
         "results.json", "results.csv", "table.md", "figure.png", "figure.pdf", "posterior.png", "posterior.pdf",
+        "guarantees.png", "guarantees.pdf",
     }  # fmt: skip
     assert all(path.stat().st_size > 500 for path in result.paths)
-    runs = json.loads((tmp_path / "results.json").read_text())["runs"]
+    results = json.loads((tmp_path / "results.json").read_text())
+    runs = results["runs"]
     assert len(runs) == 2 * 2 * 5
+    assert [(each["data"], each["rule"]) for each in results["guarantees"]][:3] == [
+        ("toy", "SVA"),
+        ("toy", "SVB"),
+        ("toy", "NGVI"),
+    ]
+    for each in results["guarantees"]:
+        assert all(np.array(each["regret"]) <= np.array(each["certificate"]))
+        assert each["theorem"] is None or all(np.array(each["regret"]) <= np.array(each["theorem"]))
     for run in runs:
         assert set(run) == FIELDS | {"curve"}
         assert len(run["curve"]["t"]) == len(run["curve"]["average_loss"]) <= 1000
@@ -101,7 +111,7 @@ def test_an_interrupted_call_is_resumed(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setattr(module, "run", interrupted)
     with pytest.raises(KeyboardInterrupt):
         reproduce(tmp_path, data=["breast"], seeds=2, jobs=1)
-    kept = {path.name for path in (tmp_path / "runs").iterdir() if not path.name.startswith("line")}
+    kept = {path.name for path in (tmp_path / "runs").iterdir() if path.name.startswith("breast")}
     assert kept == {f"{job}.json" for job in done}
 
     again = []

@@ -151,6 +151,7 @@ class Objective:
         """The curvature that prior and ridge give to each mean: F is at least as strongly convex as the least of them."""
         return np.asarray(self.prior.std**-2.0 / self.rate + self.pull)
 
+    @np.errstate(all="ignore")  # an overflow is seen by its value
     def look(self, belief: Belief) -> Look:
         mean, std = belief
         prediction, spread, value, slope, curvature = np.empty((5, len(self.labels)))
@@ -159,20 +160,18 @@ class Objective:
             part, square = self.matrix[rows], np.square(self.matrix[rows])
             prediction[rows], spread[rows] = part @ mean, np.sqrt(square @ np.square(std))
             value[rows], slope[rows], curvature[rows] = self._expected(rows, prediction[rows], spread[rows])
-            with np.errstate(invalid="ignore"):
-                slope_sum += slope[rows] @ part
-                curvature_sum += curvature[rows] @ square
-        with np.errstate(over="ignore", invalid="ignore"):  # an overflow is seen by its value
-            along_std = curvature_sum * std
-            size = float(mean @ mean + std @ std)
-            expected_loss, kl = float(value.sum()) + 0.5 * self.pull * size, self.family.kl(belief)
-            gradient = np.concatenate(
-                [
-                    slope_sum + self.pull * mean + (mean - self.prior.mean) / (self.rate * self.prior.std**2),
-                    along_std + self.stiffness * std - 1.0 / (self.rate * std),
-                ]
-            )
-            gap = self._gap(belief, slope_sum, along_std)
+            slope_sum += slope[rows] @ part
+            curvature_sum += curvature[rows] @ square
+        along_std = curvature_sum * std
+        size = float(mean @ mean + std @ std)
+        expected_loss, kl = float(value.sum()) + 0.5 * self.pull * size, self.family.kl(belief)
+        gradient = np.concatenate(
+            [
+                slope_sum + self.pull * mean + (mean - self.prior.mean) / (self.rate * self.prior.std**2),
+                along_std + self.stiffness * std - 1.0 / (self.rate * std),
+            ]
+        )
+        gap = self._gap(belief, slope_sum, along_std)
         row_losses = Expected(value, slope, curvature)
         return Look(expected_loss, kl, expected_loss + kl / self.rate, gap, gradient, prediction, spread, row_losses)
 

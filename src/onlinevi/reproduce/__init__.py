@@ -17,6 +17,7 @@ from onlinevi.datasets import DataUnavailable
 from onlinevi.reproduce.claims import Claim, judge
 from onlinevi.reproduce.exact import ExactPosterior, exact_posterior
 from onlinevi.reproduce.figure import draw
+from onlinevi.reproduce.guarantees import SHOWN, Guarantee, guarantee
 from onlinevi.reproduce.panels import PANELS, SCALINGS, Scaling, Stream, ordered, prepared
 from onlinevi.reproduce.report import write
 from onlinevi.reproduce.runs import RULES, Job, Line, Run, Store, best_in_hindsight, run, source_digest
@@ -78,10 +79,14 @@ def reproduce(
     _require("matplotlib", *(["jax"] if "california" in names else []))
     work = _Work(Store(out / "runs"), scaling, jobs or os.cpu_count() or 1, watch or Silent())
     missing = work.find(names, named=data is not None)
-    runs, exact = work.all([name for name in names if name not in missing], rule_names, seeds)
+    runs, exact, guarantees = work.all([name for name in names if name not in missing], rule_names, seeds)
     claims = judge(runs)
-    extra = {"source": source_digest(), "exact_posterior": asdict(exact) if exact else None}
-    paths = write(runs, claims, missing, extra, out) + (draw(runs, exact, out) if runs else [])
+    extra = {
+        "source": source_digest(),
+        "exact_posterior": asdict(exact) if exact else None,
+        "guarantees": [asdict(each) for each in guarantees],
+    }
+    paths = write(runs, claims, missing, extra, out) + (draw(runs, exact, guarantees, out) if runs else [])
     return Reproduction(runs, claims, missing, paths, time.perf_counter() - start)
 
 
@@ -120,14 +125,15 @@ class _Work:
                 missing[name] = str(error)
         return missing
 
-    def all(self, names: list[str], rules: list[str], seeds: int) -> tuple[list[Run], ExactPosterior | None]:
-        """Every run of these data sets and rules, in a fixed order."""
+    def all(self, names: list[str], rules: list[str], seeds: int) -> tuple[list[Run], ExactPosterior | None, list[Guarantee]]:
+        """Every run of these data sets and rules, in a fixed order; what else the figures show."""
         jobs = [Job(name, rule, seed, self.scaling) for name in names for seed in range(seeds) for rule in rules]
         # The network's runs are the longest: they begin first, so that no thread is left alone with them at the end.
         longest_first = sorted(jobs, key=lambda job: not job.panel.network)
         drawn = {name: seeds if PANELS[name].drawn else 1 for name in names}
         lines = [(name, seed) for name, count in drawn.items() for seed in range(count)]
-        self.watch.plan(len(jobs) + len(lines) + ("toy" in names))
+        watched = [(name, rule) for name in names if not PANELS[name].network for rule in SHOWN if rule in rules]
+        self.watch.plan(len(jobs) + len(lines) + len(watched) + ("toy" in names))
         with ThreadPoolExecutor(self.threads) as pool:
             try:
                 # First in, first out: a run that waits for its line waits for something already begun.
@@ -135,7 +141,10 @@ class _Work:
                         for key in lines}  # fmt: skip
                 found = {job: pool.submit(self._kept, Run, str(job), partial(self._run, job, line)) for job in longest_first}
                 exact = pool.submit(self._kept, ExactPosterior, "exact-toy", self._exact) if "toy" in names else None
-                return [found[job].result() for job in jobs], exact.result() if exact else None
+                sheet = [pool.submit(self._kept, Guarantee, f"guarantee-{name}-{rule}-{self.scaling}",
+                                     partial(self._guarantee, name, rule, line)) for name, rule in watched]  # fmt: skip
+                runs = [found[job].result() for job in jobs]
+                return runs, exact.result() if exact else None, [each.result() for each in sheet]
             except BaseException:
                 self._stopped.set()
                 pool.shutdown(cancel_futures=True)
@@ -162,6 +171,9 @@ class _Work:
         line = lines[job.data, job.seed if job.panel.drawn else 0].result()
         stream = self._stream(job.data, job.seed, in_order=True)
         return run(job, stream, line, progress)
+
+    def _guarantee(self, name: str, rule: str, lines: dict[tuple[str, int], Future[Line]], progress: Progress) -> Guarantee:
+        return guarantee(PANELS[name], rule, self._stream(name, 0, in_order=True), lines[name, 0].result())
 
     def _exact(self, progress: Progress) -> ExactPosterior:
         return exact_posterior(PANELS["toy"], self._stream("toy", 0, in_order=True))

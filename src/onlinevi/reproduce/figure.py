@@ -14,6 +14,7 @@ from onlinevi.reproduce.runs import RULES, Run
 
 if TYPE_CHECKING:
     from onlinevi.reproduce.exact import ExactPosterior
+    from onlinevi.reproduce.guarantees import Guarantee
 
 COLOURS = {"OGA": "#e6b400", "OGA-EL": "#d62728", "SVA": "#1f77b4", "SVB": "#8e44ad", "NGVI": "#2ca02c"}
 """The paper's: yellow, red, blue, purple, green."""
@@ -39,12 +40,13 @@ def first_step(T: int) -> int:
     return max(10, T // 1000)
 
 
-def draw(runs: Sequence[Run], exact: ExactPosterior | None, folder: Path) -> list[Path]:
-    """The figure as PNG and PDF; with the exact posterior, a small one of how far the rules are from it."""
+def draw(runs: Sequence[Run], exact: ExactPosterior | None, guarantees: Sequence[Guarantee], folder: Path) -> list[Path]:
+    """As PNG and PDF: the figure, what was guaranteed, and for the toy data how far the rules are from the exact posterior."""
     from matplotlib import rc_context
 
     with rc_context(STYLE):
         paths = _save(_panels(runs, exact), folder / "figure")
+        paths += _save(_guarantees(guarantees), folder / "guarantees") if guarantees else []
         return paths + (_save(_divergences(exact), folder / "posterior") if exact is not None else [])
 
 
@@ -67,16 +69,45 @@ def _save(figure: Any, stem: Path) -> list[Path]:
 
 def _panels(runs: Sequence[Run], exact: ExactPosterior | None) -> Any:
     present = [name for name in PANELS if group(runs, name)]
-    columns = min(3, len(present))
-    rows = -(-len(present) // columns)
-    figure = _figure(3.4 * columns, 2.6 * rows + 0.45)
-    grid = figure.subplots(rows, columns, squeeze=False).ravel()
+    figure, grid = _grid(len(present))
     for axes, name in zip(grid, present, strict=False):
         _panel(axes, name, group(runs, name), exact if name == "toy" else None)
-    for axes in grid[len(present) :]:
+    _legend(figure, grid)
+    return figure
+
+
+def _grid(count: int) -> tuple[Any, Any]:
+    columns = min(3, count)
+    rows = -(-count // columns)
+    figure = _figure(3.4 * columns, 2.6 * rows + 0.45)
+    grid = figure.subplots(rows, columns, squeeze=False).ravel()
+    for axes in grid[count:]:
         axes.set_axis_off()
+    return figure, grid[:count]
+
+
+def _legend(figure: Any, grid: Any) -> None:
     handles = {label: handle for axes in grid for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)}
-    figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=len(handles))
+    figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=min(7, len(handles)))
+
+
+def _guarantees(guarantees: Sequence[Guarantee]) -> Any:
+    present = list(dict.fromkeys(each.data for each in guarantees))
+    figure, grid = _grid(len(present))
+    for axes, name in zip(grid, present, strict=True):
+        for each in (each for each in guarantees if each.data == name):
+            steps, colour = np.array(each.steps), COLOURS[each.rule]
+            kinds = (("regret", each.regret, "-"), ("certificate", each.certificate, "--"), ("theorem", each.theorem, ":"))
+            for kind, values, line in kinds:
+                if values is not None:
+                    shown = np.where(np.array(values) > 0.0, values, np.nan)
+                    axes.plot(steps, shown, line, color=colour, label=f"{each.rule}, {kind}")
+        axes.set_xscale("log")
+        axes.set_yscale("log")
+        axes.set_title(PANELS[name].title, loc="left", fontweight="bold")
+        axes.set_xlabel("t")
+        axes.set_ylabel("a step")
+    _legend(figure, grid)
     return figure
 
 

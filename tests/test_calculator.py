@@ -1,0 +1,62 @@
+"""The calculator: the theorems at the numbers one knows ahead."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+import onlinevi as ovi
+from onlinevi.bounds import Bound
+from onlinevi.bounds.calculator import RULES, Setting, calculate
+
+SETTING = Setting(count=10_000, dim=5, loss=ovi.Hinge(), distance=2.0, prior_std=0.5)
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_every_rule_gets_its_bounds(rule: str) -> None:
+    entries = calculate(SETTING, rule, loss_bound=3.0)
+    assert bool(entries) == (rule != "ngvi")
+    for entry in entries:
+        assert entry.bound.valid
+        assert entry.bound.value > 0.0
+
+
+@pytest.mark.parametrize("rule", ["sva", "svb", "oga-el"])
+def test_the_best_rate_is_not_beaten_by_others(rule: str) -> None:
+    best = calculate(SETTING, rule)[1].bound.value
+    for rate in (1e-4, 1e-3, 0.01, 0.1, 1.0, 10.0):
+        assert calculate(SETTING, rule, rate=rate)[0].bound.value >= best * (1 - 1e-12)
+
+
+@pytest.mark.parametrize(("rule", "rate"), [("sva", 0.01), ("svb", 1.0), ("oga-el", 0.01)])
+def test_informative_from_is_the_first_length_that_is(rule: str, rate: float) -> None:
+    def at(count: int) -> Bound:
+        return calculate(Setting(count, 5, ovi.Hinge(), distance=2.0, prior_std=0.5), rule, rate=rate)[0].bound
+
+    first = calculate(SETTING, rule, rate=rate)[0].informative_from
+    assert first is not None
+    assert not at(first).vacuous
+    assert at(first - 1).vacuous
+
+
+def test_a_ridge_brings_the_logarithmic_bound() -> None:
+    entries = calculate(Setting(10_000, 5, ovi.Hinge(ridge=0.5)), "svb")
+    assert [entry.bound.name for entry in entries] == ["SVB, convex", "SVB, convex", "SVB, strongly convex"]
+
+
+def test_the_comparator_s_divergence_is_that_of_the_family() -> None:
+    import numpy as np
+
+    family = ovi.MeanField(prior_std=0.5)
+    u = np.full(5, 2.0 / math.sqrt(5.0))
+    assert SETTING.kl(10_000) == pytest.approx(family.kl(ovi.Belief(u, np.full(5, 0.5 / 100.0))))
+
+
+def test_what_cannot_be_computed_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"bounds\.lipschitz"):
+        calculate(Setting(100, 2, ovi.Squared()), "sva")
+    with pytest.raises(ValueError, match="needs one of ewa"):
+        calculate(SETTING, "adam")
+    with pytest.raises(ValueError, match="loss_bound"):
+        calculate(SETTING, "ewa")
