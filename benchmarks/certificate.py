@@ -11,10 +11,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from timing import interleaved, machine, save
-
 import numba
 import numpy as np
+from timing import interleaved, machine, save
 
 from onlinevi._jit import OPTIONS
 

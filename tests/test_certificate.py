@@ -16,6 +16,7 @@ from scipy.optimize import lsq_linear
 
 import onlinevi as ovi
 from onlinevi.certificate import Certificate, SquaredSums, Window, certificate
+from onlinevi.certificate.tangents import tangents
 from onlinevi.hindsight import hindsight
 from onlinevi.types import Expected, Real
 
@@ -84,8 +85,9 @@ def test_it_holds_at_every_point_with_weights_and_a_ridge(seed: int, rule: ovi.R
 @pytest.mark.parametrize("loss", [type(loss)(*loss.parameters, ridge=0.3) for loss in LOSSES], ids=name)
 def test_a_ridge_is_accounted_for_exactly(loss: ovi.Loss, rule: ovi.Rule) -> None:
     X, y = stream(loss, count=COUNT, dim=DIM)
-    state = ovi.learn(X, y, loss=loss, rule=rule, family=family(rule)).state
-    plain, curved = certificate(state), certificate(state, unit_weights=True)
+    plain, curved = (
+        certificate(ovi.learn(X, y, loss=loss, rule=rule, family=family(rule), average=average)) for average in (False, True)
+    )
     assert plain.form.startswith("linear: ")
     assert curved.form == "strongly convex"
     points = comparators(curved, BOX, 1)
@@ -102,33 +104,33 @@ def test_a_straight_loss_with_a_ridge_is_certified_to_the_last_digit() -> None:
     """Far from its kink the loss is a line and the ridge is all that bends: then the certificate is the regret itself."""
     loss, rng = ovi.Absolute(ridge=0.1), np.random.default_rng(0)
     X, y = rng.standard_normal((200, DIM)), np.where(rng.random(200) < 0.6, 1e3, -1e3)
-    live = certificate(ovi.learn(X, y, loss=loss, rule=ovi.SVB()), unit_weights=True)
+    live = certificate(ovi.learn(X, y, loss=loss, rule=ovi.SVB()))
     points = rng.uniform(-20.0, 20.0, (50, DIM))
     np.testing.assert_allclose(live.against(points), live.loss - totals(loss, X, y, points), rtol=1e-10)
 
 
-def test_weights_that_average_1_are_why_unit_weights_must_be_said() -> None:
-    """Their sum is the count, so the sums look like those of no weights, and the sharper form would claim too little."""
+def test_weights_that_average_1_are_told_from_none() -> None:
+    """Their sum is the count, but not the sum of their squares; the ridge's sharper form would claim too little for them."""
     X, loss = np.ones((3, 1)), ovi.Absolute(ridge=1.0)
     y, weights = np.full(3, 1e3), np.array([0.125, 0.125, 2.75])
     state = ovi.learn(X, y, loss=loss, rule=ovi.OGA(1.0), weights=weights, family=ovi.Point(prior_mean=-10.0)).state
     assert state.weight == state.count
     at = np.array([[20.0], [-20.0], [5.0]])
     regrets = state.loss - totals(loss, X, y, at, weights)
-    assert (regrets <= certificate(state).against(at) + 1e-9).all()
-    assert (regrets > certificate(state, unit_weights=True).against(at) + 1.0).any(), "a false promise"
+    live = certificate(state)
+    assert live.form == "linear: the ridge's curvature needs rows of weight 1"
+    assert (regrets <= live.against(at) + 1e-9).all()
+    assert (regrets > tangents(state, None, curved=True).against(at) + 1.0).any(), "the sharper form is false here"
 
 
 def test_a_form_says_why_it_is_not_sharper() -> None:
     loss = ovi.Squared(ridge=0.1)
     X, y = stream(loss, dim=DIM)
     run = lambda **more: ovi.learn(X, y, loss=loss, rule=ovi.SVB(), **more)  # noqa: E731
-    assert certificate(run()).form == "linear: the ridge's curvature needs unit_weights=True"
-    assert certificate(run(average=False), unit_weights=True).form == "linear: the ridge's curvature needs average=True"
-    assert certificate(run(), unit_weights=True).form == "strongly convex"
+    assert certificate(run()).form == "strongly convex"
+    assert certificate(run(average=False)).form == "linear: the ridge's curvature needs average=True"
+    assert certificate(run(weights=np.full(len(y), 2.0))).form == "linear: the ridge's curvature needs rows of weight 1"
     assert certificate(ovi.learn(X, y, loss=ovi.Squared(), rule=ovi.SVB())).form == "linear"
-    with pytest.raises(ValueError, match="unit_weights=True, but 60 events weigh 120"):
-        certificate(run(weights=np.full(len(y), 2.0)), unit_weights=True)
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -173,15 +175,14 @@ def test_a_segment_is_certified_on_its_own(ridge: float) -> None:
     learner = ovi.Linear(loss=loss, rule=ovi.SVB(), family=family(ovi.SVB()))
     middle, _ = learner.update_many(learner.init(DIM), X[:200], y[:200])
     end, last = learner.update_many(middle, X[200:], y[200:])
-    for unit_weights in (False, True):
-        live = certificate(end, since=middle, unit_weights=unit_weights)
-        assert live.count == 100
-        assert live.loss == pytest.approx(last.loss.sum())
-        points = comparators(live, BOX, 0)
-        regrets = live.loss - totals(loss, X[200:], y[200:], points)
-        assert (regrets <= live.against(points) + live.rounding()).all()
-        parts = live.against(points) + certificate(middle, unit_weights=unit_weights).against(points)
-        np.testing.assert_allclose(parts, certificate(end, unit_weights=unit_weights).against(points), rtol=1e-9, atol=1e-9)
+    live = certificate(end, since=middle)
+    assert live.count == 100
+    assert live.loss == pytest.approx(last.loss.sum())
+    points = comparators(live, BOX, 0)
+    regrets = live.loss - totals(loss, X[200:], y[200:], points)
+    assert (regrets <= live.against(points) + live.rounding()).all()
+    parts = live.against(points) + certificate(middle).against(points)
+    np.testing.assert_allclose(parts, certificate(end).against(points), rtol=1e-9, atol=1e-9)
 
 
 def test_a_window_forgets_what_left_it() -> None:

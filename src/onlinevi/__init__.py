@@ -2,11 +2,14 @@
 
 from typing import Any
 
-from onlinevi import datasets, ewa
+from onlinevi import bounds, datasets, ewa
+from onlinevi.batch_vb import BatchVB, batch_vb
+from onlinevi.certificate import Certificate, certificate
 from onlinevi.families import Box, Family, MeanField, Point
 from onlinevi.hindsight import Hindsight, hindsight
 from onlinevi.learner import BadRow, Linear, learn
 from onlinevi.losses import Absolute, Hinge, Logistic, Loss, Pinball, Poisson, Squared
+from onlinevi.risk import risk_bound
 from onlinevi.rules import (
     NGVI,
     OGA,
@@ -36,8 +39,10 @@ __all__ = [
     "SVB",
     "Absolute",
     "BadRow",
+    "BatchVB",
     "Belief",
     "Box",
+    "Certificate",
     "Constant",
     "Family",
     "Hindsight",
@@ -60,10 +65,14 @@ __all__ = [
     "Step",
     "StronglyConvex",
     "Trace",
+    "batch_vb",
+    "bounds",
+    "certificate",
     "datasets",
     "ewa",
     "hindsight",
     "learn",
+    "risk_bound",
 ]
 
 

@@ -34,8 +34,8 @@ from onlinevi.rules.rates import rate_at
 from onlinevi.types import Rates
 
 # The head of a packed state; behind it lie the belief, the gradient totals, and the drift where decisions are averaged.
-COUNT, WEIGHT, LOSS, EXPECTED, PRODUCT, GRADIENT_SQUARE, SQUARE = range(7)
-HEAD = 7
+COUNT, WEIGHT, WEIGHT_SQUARE, LOSS, EXPECTED, PRODUCT, GRADIENT_SQUARE, SQUARE = range(8)
+HEAD = 8
 
 # The settings that a pass reads as data, so that changing one compiles nothing.
 STEP_SCALE, STEP_POWER, PRIOR_SCALE, PRIOR_POWER, PER_VARIANCE, LEAD, MOVES_ALWAYS, RIDGE = range(8)
@@ -64,7 +64,7 @@ def one_pass(
     # The sums live in registers during the pass: the next row need not wait for this one's to reach memory.
     count, cost_sum, expected_sum = state[COUNT], state[LOSS], state[EXPECTED]
     product_sum, square_sum = state[PRODUCT], state[GRADIENT_SQUARE]
-    weight_sum, size_sum = state[WEIGHT], state[SQUARE]
+    weight_sum, weight_squares, size_sum = state[WEIGHT], state[WEIGHT_SQUARE], state[SQUARE]
     used, recorded = len(labels), 0
 
     for i in range(len(labels)):
@@ -105,6 +105,7 @@ def one_pass(
             break
         count += 1.0
         weight_sum += weights[i] if weighted else 1.0
+        weight_squares += weights[i] * weights[i] if weighted else 1.0
         cost_sum += cost
         expected_sum += expected_cost
         product_sum += product
@@ -128,7 +129,7 @@ def one_pass(
 
     state[COUNT], state[LOSS], state[EXPECTED] = count, cost_sum, expected_sum
     state[PRODUCT], state[GRADIENT_SQUARE] = product_sum, square_sum
-    state[WEIGHT], state[SQUARE] = weight_sum, size_sum
+    state[WEIGHT], state[WEIGHT_SQUARE], state[SQUARE] = weight_sum, weight_squares, size_sum
     for k in range(len(state)):
         if not ns.isfinite(state[k]):
             return NOT_FINITE

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from onlinevi.bounds import online_to_batch_confident
 from onlinevi.families import Box
 from onlinevi.losses import Loss
 from onlinevi.rows import as_rows
@@ -49,7 +50,8 @@ def fixed_risk_bound(trace: Trace, delta: float, *, bound: float) -> float:
     """The same at the last event only, which must be chosen ahead: A_T + bound·√(ln(1/delta)/2T) (Azuma, Hoeffding)."""
     losses = _losses(trace)
     _check(losses, delta, bound)
-    return float(min(losses.mean() + bound * math.sqrt(math.log(1.0 / delta) / (2.0 * len(losses))), bound))
+    known = online_to_batch_confident(average_loss=float(losses.mean()), count=len(losses), loss_bound=bound, failure=delta)
+    return min(known.value, bound)
 
 
 def mean_bound(losses: Any, delta: float, *, bound: float) -> Vector:

@@ -118,6 +118,11 @@ class State:
         return float(self.array[linear.WEIGHT])
 
     @property
+    def unit_weights(self) -> bool:
+        """Whether every row had the weight 1: Σ (w − 1)² is 0, not only Σ w the count."""
+        return bool(self.count == self.weight == self.array[linear.WEIGHT_SQUARE])
+
+    @property
     def loss(self) -> float:
         """Σ loss at the decision."""
         return float(self.array[linear.LOSS])

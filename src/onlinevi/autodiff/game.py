@@ -96,6 +96,7 @@ def one_event(parts: Parts, set_to: Settings, running: Running, x: Real, y: Real
     sums = {
         linear.COUNT: 1.0,
         linear.WEIGHT: weight,
+        linear.WEIGHT_SQUARE: weight * weight,
         linear.LOSS: paid,
         linear.EXPECTED: weight * view.value + 0.5 * pull * size,
         linear.PRODUCT: (gradient.mean * belief.mean + std_gradient * belief.std).sum(),

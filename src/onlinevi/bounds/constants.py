@@ -52,10 +52,12 @@ def largest_loss(X: Any, y: Any, *, loss: Loss, family: Family | None = None) ->
         raise ValueError(f"{loss} is below 0 for large counts: the theorem needs losses in [0, B]")
     family = family if family is not None else MeanField()
     rows = np.asarray(_dense(X), dtype=float)
-    radius = box_domain(family, rows.shape[1]).radius
+    low, high, _, _ = edges(family, rows.shape[1])
+    if not np.isfinite([low, high]).all():
+        raise ValueError(f"{family}: the theorem needs weights in a bounded domain; try Box(mean=(-20, 20))")
     labels = as_labels(y, loss.label_hint)
     largest = max(float(loss(labels, end).value.max()) for end in _predictions(rows, family))
-    return largest + 0.5 * loss.ridge * radius**2
+    return largest + 0.5 * loss.ridge * float(np.square(np.maximum(np.abs(low), np.abs(high))).sum())
 
 
 def kl_strong_convexity(family: Family, dim: int) -> float:

@@ -96,13 +96,12 @@ def certificate(
     *,
     since: Trace | State | None = None,
     exact: SquaredSums | None = None,
-    unit_weights: bool = False,
 ) -> Certificate:
     """Bound the regret of a run so far with no data kept, for any convex loss, rule and stream.
 
     ``since`` is an earlier state of the same run: then it speaks of the events after that one. ``exact`` holds the sums of
-    the same events, for the squared loss: then the regret is known, not only bounded. With a ridge, ``unit_weights=True``
-    says that no row had a weight other than 1; with ``average=True`` that makes the ridge's part exact.
+    the same events, for the squared loss: then the regret is known, not only bounded. With a ridge, rows of weight 1 and
+    ``average=True``, the ridge's part is exact too.
 
     >>> import numpy as np, onlinevi as ovi
     >>> from onlinevi.certificate import certificate
@@ -123,7 +122,7 @@ def certificate(
     count = state.count - (earlier.count if earlier is not None else 0)
     if count == 0:
         raise ValueError("no events yet: a certificate speaks of at least one")
-    form, curved = _form(state, earlier, unit_weights)
+    form, curved = _form(state, earlier)
     loss = state.loss - (earlier.loss if earlier is not None else 0.0)
     if exact is not None:
         _check_exact(exact, state, count)
@@ -139,17 +138,12 @@ def _state(source: Trace | State) -> State:
     raise TypeError(f"{source!r}: needs a trace or a state")
 
 
-def _form(state: State, since: State | None, unit_weights: bool) -> tuple[str, bool]:
+def _form(state: State, since: State | None) -> tuple[str, bool]:
     """Which inequality the sums allow: its name, and whether it uses the ridge's curvature."""
-    weight = state.weight - (since.weight if since is not None else 0.0)
-    count = state.count - (since.count if since is not None else 0)
-    if unit_weights and weight != count:
-        raise ValueError(f"unit_weights=True, but {count} events weigh {weight}: some row had another weight")
     if state.plan.loss.ridge == 0.0:
         return "linear", False
-    # Weights that average 1 sum to the count too, so the sums alone cannot tell that there were none.
-    if not unit_weights:
-        return "linear: the ridge's curvature needs unit_weights=True", False
+    if not (state.unit_weights and (since is None or since.unit_weights)):
+        return "linear: the ridge's curvature needs rows of weight 1", False
     if not state.plan.average:
         return "linear: the ridge's curvature needs average=True", False
     return "strongly convex", True

@@ -43,8 +43,8 @@ class Window:
             return replace(self, states=states)
         return replace(self, start=states[0], states=states[1:])
 
-    def certificate(self, *, unit_weights: bool = False) -> Certificate:
+    def certificate(self) -> Certificate:
         """Of the events in the window."""
         if not self.states:
             raise ValueError("the window is empty: add the state after a block first")
-        return certificate(self.states[-1], since=self.start, unit_weights=unit_weights)
+        return certificate(self.states[-1], since=self.start)
