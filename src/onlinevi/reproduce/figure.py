@@ -88,7 +88,7 @@ def _grid(count: int) -> tuple[Any, Any]:
 
 def _legend(figure: Any, grid: Any) -> None:
     handles = {label: handle for axes in grid for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)}
-    figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=min(7, len(handles)))
+    figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=len(handles) if len(handles) <= 7 else 4)
 
 
 def _guarantees(guarantees: Sequence[Guarantee]) -> Any:
