@@ -145,14 +145,15 @@ def composition(quick: bool) -> dict[str, float]:
 
 
 def sparsity(quick: bool) -> dict[str, float]:
+    """Per row, at 1% density. Ten times the rows where they are sparse: the same work in memory, and time to measure."""
     rows, dim = (300 if quick else 3_000), 10_000
     rng = np.random.default_rng(0)
-    thin = sparse.random(rows, dim, density=0.01, format="csr", random_state=0)
-    full, y = thin.toarray(), np.where(rng.random(rows) < 0.5, 1.0, -1.0)
+    thin = sparse.random(10 * rows, dim, density=0.01, format="csr", random_state=0)
+    full, y = thin[:rows].toarray(), np.where(rng.random(10 * rows) < 0.5, 1.0, -1.0)
     found = {}
     for name, (rule, _, _) in RULES.items():
-        seconds = interleaved({"dense": pass_of(full, y, rule), "sparse": pass_of(thin, y, rule)})
-        found[f"{name}: dense ÷ sparse"] = round(seconds["dense"] / seconds["sparse"], 1)
+        seconds = interleaved({"dense": pass_of(full, y[:rows], rule), "sparse": pass_of(thin, y, rule)})
+        found[f"{name}: dense ÷ sparse, a row"] = round(10 * seconds["dense"] / seconds["sparse"], 1)
     return found
 
 

@@ -4,6 +4,7 @@
 
 Each stream is played by every rule, for every loss; the true regret is measured from the best point of the box in
 hindsight. A second search climbs from random short streams towards the largest ratio of true regret to certificate.
+The same for the theorems' bounds is in adversary_bounds.py.
 """
 
 from __future__ import annotations
