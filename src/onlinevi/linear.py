@@ -104,8 +104,9 @@ def one_pass(
             used = i
             break
         count += 1.0
-        weight_sum += weights[i] if weighted else 1.0
-        weight_squares += weights[i] * weights[i] if weighted else 1.0
+        if weighted:
+            weight_sum += weights[i]
+            weight_squares += weights[i] * weights[i]
         cost_sum += cost
         expected_sum += expected_cost
         product_sum += product
@@ -127,6 +128,9 @@ def one_pass(
         if len(drift) > 0:
             add_decision(drift, mean, rows, here, count)
 
+    if not weighted:
+        weight_sum += count - state[COUNT]
+        weight_squares += count - state[COUNT]
     state[COUNT], state[LOSS], state[EXPECTED] = count, cost_sum, expected_sum
     state[PRODUCT], state[GRADIENT_SQUARE] = product_sum, square_sum
     state[WEIGHT], state[WEIGHT_SQUARE], state[SQUARE] = weight_sum, weight_squares, size_sum

@@ -47,9 +47,10 @@ class NGVI(Rule):
         # A convex loss never bends down. Where another does, the precision stays: it must not fall below 0.
         curvature = ns.maximum(gradient.curvature, 0.0)
         # Precisions relative to the belief's: a small std squares to nothing, but not a ratio of stds.
-        to_prior = belief.std / prior.std
+        per_prior = 1.0 / prior.std
+        to_prior = belief.std * per_prior
         growth = (1.0 - pull) + pull * to_prior * to_prior + size * curvature * belief.std * belief.std
         std = belief.std / ns.sqrt(growth)
-        new_to_prior = std / prior.std
+        new_to_prior = std * per_prior
         mean = belief.mean - pull * (belief.mean - prior.mean) * new_to_prior * new_to_prior - size * std * std * gradient.mean
         return Belief(mean, std)
