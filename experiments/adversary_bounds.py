@@ -25,7 +25,7 @@ from onlinevi import bounds
 from onlinevi.types import Belief
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "tests"))
-from adversaries import unit_rows
+from adversaries import held_at_an_end, unit_rows
 from trials import LOSSES, TOLERANCE, LinearLoss, Trial, Verdict, experts_verdicts, of_seed, opponent, printed_step
 
 END = 1.0
@@ -192,16 +192,6 @@ def climb_experts(rng: np.random.Generator, count: int, steps: int) -> Iterator[
 # --- by construction
 
 
-def held(count: int, last: int, step: float) -> np.ndarray:
-    """Slopes that hold SVB near the low end, away from it and back, then send it to the other end in the last events."""
-    slopes, mean = np.empty(count), -END
-    for t in range(1, count + 1):
-        size = step / math.sqrt(t)
-        slopes[t - 1] = 1.0 if mean - size >= -END and t <= count - last else -1.0
-        mean = min(max(mean - size * slopes[t - 1], -END), END)
-    return slopes
-
-
 def against_the_mean(count: int, ridge: float) -> np.ndarray:
     """Slopes of the sign of SVB's mean at the rate 2/(ridge·t·std²): it is pushed across 0 by every step."""
     slopes, mean = np.empty(count), END
@@ -224,7 +214,10 @@ def built(name: str) -> list[Finding]:
     step = math.sqrt(2.0) * END * (2.0 if "printed" in name else 1.0)
     match name.removesuffix(", observed"):
         case "SVB, convex" | "SVB, convex, as printed":
-            streams = [(held(count, int(share * END * math.sqrt(count) / step), step), 0.0) for share in (1.9, 2.0, 2.1)]
+            streams = [
+                (held_at_an_end(count, int(share * END * math.sqrt(count) / step), step, END), 0.0)
+                for share in (1.9, 2.0, 2.1)
+            ]
             start = -END
         case "SVB, strongly convex":
             streams, start = [(against_the_mean(count, ridge), ridge) for ridge in (0.05, 0.5)], END

@@ -5,6 +5,7 @@ Every one gives rows of moderate length (except the heavy-tailed) and labels tha
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -138,3 +139,16 @@ class Greedy:
         gain = loss(y, X @ state.mean).value - loss(y, X @ opponent).value
         best = int(np.argmax(gain))
         return X[best], float(y[best])
+
+
+def held_at_an_end(count: int, last: int, step: float, end: float = 1.0) -> np.ndarray:
+    """Slopes ±1 of linear losses on [−end, end] that hold SVB at the wrong end, with the rate step/(std²·√t).
+
+    Up while its next mean stays above −end, else down; and down for the last events.
+    """
+    slopes, mean = np.empty(count), -end
+    for t in range(1, count + 1):
+        size = step / math.sqrt(t)
+        slopes[t - 1] = 1.0 if mean - size >= -end and t <= count - last else -1.0
+        mean = min(max(mean - size * slopes[t - 1], -end), end)
+    return slopes

@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import pytest
+from adversaries import held_at_an_end
 from catalogue import name
 from trials import LOSSES, LinearLoss, Opponent, Trial, Verdict, experts_verdicts, of_seed, opponent, printed_step
 
@@ -44,12 +45,8 @@ def on_a_line(rule: ovi.Rule, family: ovi.Family, slopes: np.ndarray, target: fl
 def test_svb_breaks_its_printed_bound_and_nearly_reaches_the_valid_one() -> None:
     """Slopes that hold the mean at the wrong end until the last 70 events."""
     count, last, domain = 10_000, 70, bounds.box_domain(NARROW, 1)
-    step, slopes, mean = printed_step(domain, 1.0), np.empty(10_000), -1.0
-    for t in range(1, count + 1):
-        size = step / math.sqrt(t)
-        slopes[t - 1] = 1.0 if mean - size >= -1.0 and t <= count - last else -1.0
-        mean = min(max(mean - size * slopes[t - 1], -1.0), 1.0)
-    ratios = on_a_line(ovi.SVB(ovi.PaperSVB(step)), NARROW, slopes, 1.0, 0.0)
+    step = printed_step(domain, 1.0)
+    ratios = on_a_line(ovi.SVB(ovi.PaperSVB(step)), NARROW, held_at_an_end(count, last, step), 1.0, 0.0)
     assert ratios["SVB, convex, as printed"] == pytest.approx(1.715 / math.sqrt(2.0), abs=1e-3)
     assert 0.95 < ratios["SVB, convex"] <= ratios["SVB, convex, observed"] <= 1.0
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
+from adversaries import held_at_an_end
 
 import onlinevi as ovi
 from onlinevi import bounds
@@ -38,19 +39,9 @@ def play(slopes: np.ndarray, rule: ovi.Rule, family: ovi.MeanField) -> ovi.Trace
 # --- 2. SVB, convex losses
 
 
-def svb_adversary(count: int, last: int, step: float, end: float = 1.0) -> np.ndarray:
-    """Slopes ±1 that hold SVB at the wrong end: up while its next mean stays above −end, then down for the last events."""
-    slopes, mean = np.empty(count), -end
-    for t in range(1, count + 1):
-        size = step / math.sqrt(t)
-        slopes[t - 1] = 1.0 if mean - size >= -end and t <= count - last else -1.0
-        mean = min(max(mean - size * slopes[t - 1], -end), end)
-    return slopes
-
-
 def svb_regret(count: int, last: int, step: float, family: ovi.MeanField) -> float:
     """Of SVB through the compiled loop, on that stream, to the best point of [−1, 1]."""
-    slopes = svb_adversary(count, last, step)
+    slopes = held_at_an_end(count, last, step)
     return float(play(slopes, ovi.SVB(ovi.PaperSVB(step)), family).state.loss + abs(slopes.sum()))
 
 
