@@ -65,10 +65,32 @@ def draw(out: Path) -> None:
     figure.savefig(out, dpi=110)
 
 
+def first_informative() -> None:
+    """From when on the certificate is below the loss itself, looked at after every tenth event."""
+    toy, learner = ovi.datasets.load("toy"), ovi.Linear(loss=LOSS, rule=ovi.SVB())
+    state, below = learner.init(2), {}
+    for start in range(0, len(toy.y), 10):
+        state, _ = learner.update_many(state, toy.X[start : start + 10], toy.y[start : start + 10], record="none")
+        below[state.count] = certificate(state).lower_bound > 0.0
+    always = max(t for t, yes in below.items() if not yes) + 10
+    print(f"SVB says something first at t = {min(t for t, yes in below.items() if yes)}, and from t = {always} on always")
+
+
+def with_ridge() -> None:
+    """What the ridge's curvature is worth: it needs the average decision."""
+    toy = ovi.datasets.load("toy")
+    for average in (False, True):
+        trace = ovi.learn(toy.X, toy.y, loss=ovi.Hinge(ridge=0.01), rule=ovi.NGVI(), average=average)
+        live = certificate(trace)
+        print(f"NGVI, ridge 0.01, average={average}: {live.regret / live.count:.3f} an event ({live.form})")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, default=Path("docs/img/certificate.png"))
     draw(parser.parse_args().out)
+    first_informative()
+    with_ridge()
 
 
 if __name__ == "__main__":
