@@ -12,7 +12,8 @@ import numpy as np
 import onlinevi as ovi
 from onlinevi._jit import compose
 from onlinevi.contract import expected
-from onlinevi.types import Belief, Gradient, Prior, Rates, Totals
+from onlinevi.rules.rates import weigh
+from onlinevi.types import Belief, Gradient, Prior, Totals
 
 DIGITS = 100
 
@@ -133,7 +134,7 @@ def play(learner: ovi.Linear, X: np.ndarray, y: np.ndarray, weights: np.ndarray 
         when = t + 1 if rule.looks_ahead else t
         step = rule.step_rate.schedule(len(y))
         pull = rule.prior_rate.schedule(len(y)) if rule.prior_rate else (np.inf, 0.0)
-        rates = Rates(step.scale / when**step.power, pull[0] / when ** pull[1], rule.step_rate.per_variance)
+        rates = weigh(step.scale / when**step.power, pull[0] / when ** pull[1], rule.step_rate.per_variance)
         new = rule.new_belief(belief, gradient, totals, rates, prior)
         belief = Belief(
             asarray(np.clip(np.asarray(new.mean), low.mean, high.mean)),

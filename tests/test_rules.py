@@ -11,6 +11,7 @@ from scipy.optimize import minimize
 
 import onlinevi as ovi
 from onlinevi.rules.base import shrink
+from onlinevi.rules.rates import weigh
 from onlinevi.types import Belief, Gradient, Prior, Rates, Totals
 
 BELIEF, PRIOR = Belief(0.4, 0.6), Prior(-0.2, 0.8)
@@ -50,7 +51,7 @@ def assert_same(got: Belief, want: Belief) -> None:
 @pytest.mark.parametrize("rate", [0.05, 0.7, 3.0])
 def test_sva_is_the_argmin_of_its_problem(slope: float, curvature: float, rate: float) -> None:
     totals = Totals(slope, curvature * BELIEF.std)
-    got = ovi.SVA.new_belief(BELIEF, Gradient(0.0, 0.0), totals, Rates(rate, np.inf, False), PRIOR)
+    got = ovi.SVA.new_belief(BELIEF, Gradient(0.0, 0.0), totals, Rates(rate, 0.0, False), PRIOR)
     want = argmin(lambda q: totals.mean * q.mean + totals.std * q.std + kl(q, PRIOR) / rate, Belief(*PRIOR))
     assert_same(got, want)
 
@@ -58,15 +59,15 @@ def test_sva_is_the_argmin_of_its_problem(slope: float, curvature: float, rate: 
 @pytest.mark.parametrize(("slope", "curvature"), EVENTS)
 @pytest.mark.parametrize("rate", [0.05, 0.7, 3.0])
 def test_svb_is_the_argmin_of_its_problem(slope: float, curvature: float, rate: float) -> None:
-    got = ovi.SVB.new_belief(BELIEF, Gradient(slope, curvature), Totals(0.0, 0.0), Rates(rate, np.inf, False), PRIOR)
+    got = ovi.SVB.new_belief(BELIEF, Gradient(slope, curvature), Totals(0.0, 0.0), Rates(rate, 0.0, False), PRIOR)
     want = argmin(lambda q: slope * q.mean + curvature * BELIEF.std * q.std + kl(q, BELIEF) / rate, BELIEF)
     assert_same(got, want)
 
 
 def test_svb_rates_over_the_variance_are_the_same_rule() -> None:
     gradient, rate = Gradient(1.3, 2.0), 0.3
-    whitened = ovi.SVB.new_belief(BELIEF, gradient, Totals(0.0, 0.0), Rates(rate, np.inf, True), PRIOR)
-    plain = ovi.SVB.new_belief(BELIEF, gradient, Totals(0.0, 0.0), Rates(rate / BELIEF.std**2, np.inf, False), PRIOR)
+    whitened = ovi.SVB.new_belief(BELIEF, gradient, Totals(0.0, 0.0), Rates(rate, 0.0, True), PRIOR)
+    plain = ovi.SVB.new_belief(BELIEF, gradient, Totals(0.0, 0.0), Rates(rate / BELIEF.std**2, 0.0, False), PRIOR)
     assert whitened == pytest.approx(plain, rel=1e-14)
 
 
@@ -85,7 +86,7 @@ def ngvi_objective(slope: float, curvature: float, step: float, rate: float | No
 @pytest.mark.parametrize(("slope", "curvature"), EVENTS)
 @pytest.mark.parametrize(("step", "rate"), [(1.0, None), (0.3, None), (0.5, 2.0), (2.0, 0.4), (1.0, 1.0)])
 def test_ngvi_is_the_argmin_of_its_problem(slope: float, curvature: float, step: float, rate: float | None) -> None:
-    rates = Rates(step, np.inf if rate is None else rate, False)
+    rates = weigh(step, np.inf if rate is None else rate, False)
     got = ovi.NGVI.new_belief(BELIEF, Gradient(slope, curvature), Totals(0.0, 0.0), rates, PRIOR)
     assert_same(got, argmin(ngvi_objective(slope, curvature, step, rate), BELIEF))
 
@@ -98,7 +99,7 @@ def test_the_printed_weight_of_ngvi_is_right_at_rate_one_only(rate: float) -> No
     precision = (1 - printed) / BELIEF.std**2 + printed / PRIOR.std**2 + rate * printed * curvature
     shift = printed * (BELIEF.mean - PRIOR.mean) / PRIOR.std**2 + rate * printed * slope
     paper = Belief(BELIEF.mean - shift / precision, precision**-0.5)
-    ours = ovi.NGVI.new_belief(BELIEF, Gradient(slope, curvature), Totals(0.0, 0.0), Rates(step, rate, False), PRIOR)
+    ours = ovi.NGVI.new_belief(BELIEF, Gradient(slope, curvature), Totals(0.0, 0.0), weigh(step, rate, False), PRIOR)
     objective = ngvi_objective(slope, curvature, step, rate)
     excess = objective(paper) - objective(ours)
     assert excess == pytest.approx(0.0, abs=1e-15) if rate == 1.0 else excess > 1e-3
@@ -114,7 +115,7 @@ def test_a_box_clips_the_argmin_of_sva_and_svb(slope: float, curvature: float, b
         ovi.SVB: lambda q: slope * q.mean + curvature * BELIEF.std * q.std + kl(q, BELIEF) / rate,
     }
     for rule, objective in problems.items():
-        free = rule.new_belief(BELIEF, Gradient(slope, curvature), totals, Rates(rate, np.inf, False), PRIOR)
+        free = rule.new_belief(BELIEF, Gradient(slope, curvature), totals, Rates(rate, 0.0, False), PRIOR)
         clipped = Belief(np.clip(free.mean, *box[0]), np.clip(free.std, *box[1]))
         start = Belief(np.mean(box[0]), np.mean(box[1]))
         assert_same(clipped, argmin(objective, start, box))
@@ -133,7 +134,7 @@ def test_shrink_is_h_without_cancellation(u: float) -> None:
 
 @pytest.mark.parametrize("rule", [r for r in RULES if not r.moves_without_gradient], ids=name)
 def test_a_zero_gradient_changes_nothing(rule: ovi.Rule) -> None:
-    rates = Rates(0.3, np.inf, rule.step_rate.per_variance)
+    rates = Rates(0.3, 0.0, rule.step_rate.per_variance)
     first = rule.new_belief(BELIEF, Gradient(0.4, 0.3), Totals(0.4, 0.3 * 0.6), rates, PRIOR)
     again = rule.new_belief(first, Gradient(0.0, 0.0), Totals(0.4, 0.3 * 0.6), rates, PRIOR)
     assert again == first
@@ -150,7 +151,7 @@ def test_a_spread_stays_nonnegative_and_never_grows(rule: ovi.Rule, event: tuple
     prior = Prior(0.0, 1.0)
     before = Belief(0.3, np.float64(std))
     pull = 2.0 if rule.prior_rate else np.inf
-    rates = Rates(rate, pull, rule.step_rate.per_variance)
+    rates = weigh(rate, pull, rule.step_rate.per_variance)
     if rule.keeps_std_total:  # its spread is a function of the sum
         total = Totals(0.0, np.float64(1.0 / std))
         before = rule.new_belief(before, Gradient(0.0, 0.0), total, rates, prior)

@@ -84,6 +84,11 @@ def value(rows: Any, i: int, k: int) -> Real:
     _hole("value")
 
 
+def filled() -> bool:
+    """Whether rows hold every coordinate. Where a ridge or a prior term moves them all, they do."""
+    _hole("filled")
+
+
 def position(rows: Any, k: int) -> int:
     """The coordinate that the value at k belongs to."""
     _hole("position")

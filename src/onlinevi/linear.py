@@ -17,6 +17,7 @@ from onlinevi.contract import (
     at,
     belief_size,
     expected,
+    filled,
     keeps_std_total,
     moments,
     new_belief,
@@ -30,7 +31,7 @@ from onlinevi.contract import (
 from onlinevi.families import Family
 from onlinevi.losses import Loss
 from onlinevi.rules import Rule
-from onlinevi.rules.rates import rate_at
+from onlinevi.rules.rates import rate_at, weigh
 from onlinevi.types import Rates
 
 # The head of a packed state; behind it lie the belief, the gradient totals, and the drift where decisions are averaged.
@@ -58,9 +59,12 @@ def one_pass(
     totals_end = belief_end + (belief_size(dim) if keeps_std_total() else dim)
     vectors = views(state[HEAD:belief_end], state[belief_end:totals_end])
     mean, drift = vectors[0], state[totals_end:]
-    moves_always, weighted, ridge, lead = settings[MOVES_ALWAYS] > 0.0, len(weights) > 0, settings[RIDGE], settings[LEAD]
-    rates_vary = settings[STEP_POWER] + settings[PRIOR_POWER] > 0.0
-    rates = Rates(settings[STEP_SCALE], settings[PRIOR_SCALE], settings[PER_VARIANCE] > 0.0)
+    weighted, lead, rates_vary = len(weights) > 0, settings[LEAD], settings[STEP_POWER] + settings[PRIOR_POWER] > 0.0
+    rates = Rates(settings[STEP_SCALE], 0.0, settings[PER_VARIANCE] > 0.0)
+    ridge, moves_always, has_prior_term = 0.0, False, False
+    if filled():
+        ridge, moves_always, has_prior_term = settings[RIDGE], settings[MOVES_ALWAYS] > 0.0, ns.isfinite(settings[PRIOR_SCALE])
+        rates = weigh(settings[STEP_SCALE], settings[PRIOR_SCALE], rates.per_variance)
     # The sums live in registers during the pass: the next row need not wait for this one's to reach memory.
     count, cost_sum, expected_sum = state[COUNT], state[LOSS], state[EXPECTED]
     product_sum, square_sum = state[PRODUCT], state[GRADIENT_SQUARE]
@@ -120,8 +124,10 @@ def one_pass(
         if slope == 0.0 and curvature == 0.0 and not moves_always:
             continue
         if rates_vary:
-            step = rate_at(settings[STEP_SCALE], settings[STEP_POWER], count + lead)
-            rates = Rates(step, rate_at(settings[PRIOR_SCALE], settings[PRIOR_POWER], count + lead), rates.per_variance)
+            when = count + lead
+            rates = Rates(rate_at(settings[STEP_SCALE], settings[STEP_POWER], when), 0.0, rates.per_variance)
+            if has_prior_term:
+                rates = weigh(rates.step, rate_at(settings[PRIOR_SCALE], settings[PRIOR_POWER], when), rates.per_variance)
         if len(drift) > 0:
             add_decision(drift, mean, rows, here, -count)
         advance(vectors, rows, i, here, slope, curvature, pull, rates, frame)
@@ -162,8 +168,9 @@ def dense_position(rows: Any, k: int) -> int:
     return k
 
 
-def sparse_span(rows: Any, i: int) -> tuple[int, int]:
-    return rows[2][i], rows[2][i + 1]
+# Indices are unsigned: there is no look for negative ones, which count from the end.
+def sparse_span(rows: Any, i: int) -> tuple[Any, Any]:
+    return np.uint64(rows[2][i]), np.uint64(rows[2][i + 1])
 
 
 def sparse_value(rows: Any, i: int, k: int) -> Any:
@@ -171,7 +178,7 @@ def sparse_value(rows: Any, i: int, k: int) -> Any:
 
 
 def sparse_position(rows: Any, k: int) -> Any:
-    return np.uint64(rows[1][k])  # unsigned: no look for negative indices
+    return np.uint64(rows[1][k])
 
 
 def same_everywhere(setting: Any, j: int) -> Any:
@@ -205,6 +212,7 @@ def kernel(loss: type[Loss], family: type[Family], rule: type[Rule], sparse: boo
             advance: family.advance,
             new_belief: rule.new_belief,
             keeps_std_total: yes if rule.keeps_std_total else no,
+            filled: no if sparse else yes,
             span: sparse_span if sparse else dense_span,
             value: sparse_value if sparse else dense_value,
             position: sparse_position if sparse else dense_position,

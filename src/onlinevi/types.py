@@ -65,8 +65,9 @@ class Rates(NamedTuple):
     """The rates of one step, already evaluated at its time."""
 
     step: Real
-    prior: Real
-    """The rate of the prior term; infinite where a rule has none."""
+    """The weight of the gradient."""
+    pull: Real
+    """The weight of the prior, in [0, 1); 0 where a rule has no prior term."""
     per_variance: Real
     """True: ``step`` stands for rate·std² (a schedule that divides by the variance)."""
 

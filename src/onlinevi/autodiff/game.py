@@ -16,8 +16,8 @@ from onlinevi.autodiff.weights import Layout, Model, ModelPlan
 from onlinevi.families.base import MEAN_HIGH, MEAN_LOW, PRIOR_MEAN, PRIOR_STD, STD_HIGH, STD_LOW
 from onlinevi.losses import Loss
 from onlinevi.rules import Rule
-from onlinevi.rules.rates import rate_at
-from onlinevi.types import Belief, Expected, Gradient, Prior, Rates, Real, Totals, Vector
+from onlinevi.rules.rates import rate_at, weigh
+from onlinevi.types import Belief, Expected, Gradient, Prior, Real, Totals, Vector
 
 LARGEST_BATCH = 512
 """How many rows are predicted at once, at most."""
@@ -105,7 +105,7 @@ def one_event(parts: Parts, set_to: Settings, running: Running, x: Real, y: Real
     }
     head = running.head + jnp.stack([sums[place] for place in range(linear.HEAD)])
     t = head[linear.COUNT]
-    rates = Rates(
+    rates = weigh(
         rate_at(settings[linear.STEP_SCALE], settings[linear.STEP_POWER], t + settings[linear.LEAD]),
         rate_at(settings[linear.PRIOR_SCALE], settings[linear.PRIOR_POWER], t + settings[linear.LEAD]),
         settings[linear.PER_VARIANCE] > 0.0,

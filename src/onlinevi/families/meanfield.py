@@ -158,7 +158,9 @@ class MeanField(Family):
         for k in range(span[0], span[1]):
             j, x = position(rows, k), value(rows, i, k)
             now = Belief(mean[j], std[j])
-            gradient = Gradient(slope * x + ridge * now.mean, curvature * x * x + ridge)
+            gradient = Gradient(slope * x, curvature * x * x)
+            if ridge > 0.0:
+                gradient = Gradient(gradient.mean + ridge * now.mean, gradient.curvature + ridge)
             mean_total[j] += gradient.mean
             std_sum = 0.0
             if keeps_std_total():

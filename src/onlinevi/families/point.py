@@ -89,7 +89,9 @@ class Point(Family):
         for k in range(span[0], span[1]):
             j, x = position(rows, k), value(rows, i, k)
             now = Belief(mean[j], 0.0)
-            gradient = Gradient(slope * x + ridge * now.mean, ridge)
+            gradient = Gradient(slope * x, 0.0)
+            if ridge > 0.0:
+                gradient = Gradient(gradient.mean + ridge * now.mean, ridge)
             total = Totals(totals[j] + gradient.mean, 0.0)
             new = new_belief(now, gradient, total, rates, Prior(at(prior_mean, j), at(prior_std, j)))
             totals[j] = total.mean

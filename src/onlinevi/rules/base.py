@@ -30,7 +30,7 @@ class Rule:
 
     @property
     def prior_rate(self) -> Rate | None:
-        """The rate of the prior term, ``rates.prior``; None where the rule has none."""
+        """The rate of the prior term, which gives ``rates.pull``; None where the rule has none."""
         return None
 
     @property
@@ -60,6 +60,6 @@ ROOT_IS_U = 1e8
 
 
 def shrink(u: Real) -> Real:
-    """h(u) = √(1 + u²) − u without cancellation: h(u)·h(−u) = 1."""
+    """h(u) = √(1 + u²) − u, as it stands where the difference loses no digits, elsewhere as 1/(√(1 + u²) + u)."""
     root = ns.where(u < ROOT_IS_U, ns.sqrt(1.0 + u * u), u)
-    return ns.where(u < 0.0, root - u, 1.0 / (root + u))
+    return ns.where(u < 0.5, root - u, 1.0 / (root + u))

@@ -41,16 +41,14 @@ class NGVI(Rule):
 
     @staticmethod
     def new_belief(belief: Belief, gradient: Gradient, totals: Totals, rates: Rates, prior: Prior) -> Belief:
-        # Both weights stay right in the limit of an infinite rate, where there is no prior term: β = 0, rate·β = step.
-        relative = rates.step / rates.prior
-        pull, size = relative / (1.0 + relative), rates.step / (1.0 + relative)
         # A convex loss never bends down. Where another does, the precision stays: it must not fall below 0.
         curvature = ns.maximum(gradient.curvature, 0.0)
         # Precisions relative to the belief's: a small std squares to nothing, but not a ratio of stds.
         per_prior = 1.0 / prior.std
         to_prior = belief.std * per_prior
-        growth = (1.0 - pull) + pull * to_prior * to_prior + size * curvature * belief.std * belief.std
-        std = belief.std / ns.sqrt(growth)
-        new_to_prior = std * per_prior
-        mean = belief.mean - pull * (belief.mean - prior.mean) * new_to_prior * new_to_prior - size * std * std * gradient.mean
-        return Belief(mean, std)
+        growth = (1.0 - rates.pull) + rates.pull * to_prior * to_prior + rates.step * curvature * belief.std * belief.std
+        # The mean need not wait for the root.
+        kept = 1.0 / growth
+        variance = belief.std * belief.std * kept
+        shift = rates.pull * per_prior * per_prior * (belief.mean - prior.mean) + rates.step * gradient.mean
+        return Belief(belief.mean - variance * shift, belief.std * ns.sqrt(kept))

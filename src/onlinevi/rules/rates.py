@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
 from onlinevi import ns
-from onlinevi.types import Real
+from onlinevi.types import Rates, Real
 
 
 class Schedule(NamedTuple):
@@ -20,6 +20,12 @@ class Schedule(NamedTuple):
 def rate_at(scale: Real, power: Real, t: Real) -> Real:
     """scale, scale/√t or scale/t: the three powers in use, without a call to pow."""
     return scale / ns.where(power == 0.0, 1.0, ns.where(power == 0.5, ns.sqrt(t), t))
+
+
+def weigh(step: Real, prior: Real, per_variance: Real) -> Rates:
+    """The rates of a step of size ``step`` against a prior term of rate ``prior``, which is infinite where there is none."""
+    relative = step / prior
+    return Rates(step / (1.0 + relative), relative / (1.0 + relative), per_variance)
 
 
 @dataclass(frozen=True)
