@@ -5,7 +5,7 @@ from typing import Any
 from onlinevi import bounds, datasets, ewa
 from onlinevi.batch_vb import BatchVB, batch_vb
 from onlinevi.certificate import Certificate, certificate
-from onlinevi.families import Box, Family, MeanField, Point
+from onlinevi.families import Box, Family, FullCovariance, LowRank, MeanField, Point
 from onlinevi.hindsight import Hindsight, hindsight
 from onlinevi.learner import BadRow, Linear, learn
 from onlinevi.losses import Absolute, Hinge, Logistic, Loss, Pinball, Poisson, Squared
@@ -17,6 +17,7 @@ from onlinevi.rules import (
     SVA,
     SVB,
     Constant,
+    Implicit,
     PaperSVB,
     PerHorizon,
     PerSqrt,
@@ -45,11 +46,14 @@ __all__ = [
     "Certificate",
     "Constant",
     "Family",
+    "FullCovariance",
     "Hindsight",
     "Hinge",
+    "Implicit",
     "Linear",
     "Logistic",
     "Loss",
+    "LowRank",
     "MeanField",
     "PaperSVB",
     "PerHorizon",

@@ -274,7 +274,7 @@ def _newton(objective: Objective, belief: Belief, enough: float, tolerance: floa
         promised, length = float(look.gradient @ step), 1.0
         moved, ahead = belief, look
         while length > SHORTEST:
-            moved = objective.family.unpack(box.nearest(point + length * step))
+            moved = objective.family.unpack(box.nearest(point + length * step), len(objective.prior.mean))
             ahead = objective.look(moved)
             if ahead.value <= look.value + SUFFICIENT * length * promised + RESOLUTION * abs(look.value):
                 break

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, NoReturn
 
-from onlinevi.types import Belief, Expected, Gradient, Moments, Prior, Rates, Real, Totals
+from onlinevi.types import Belief, Expected, Gradient, Moments, Prior, Rates, Real, Slopes, Totals
 
 
 def _hole(name: str) -> NoReturn:
@@ -41,16 +41,18 @@ def keeps_std_total() -> bool:
     _hole("keeps_std_total")
 
 
+def settle(
+    views: Any, rows: Any, i: int, span: Any, y: Real, law: Moments, seen: Slopes, weight: Real, rates: Rates, parameters: Any
+) -> Slopes:
+    """The slopes that the step follows: those seen before it, or those that will be true after it."""
+    _hole("settle")
+
+
 # --- a family gives
 
 
-def belief_size(dim: int) -> int:
-    """How many floats a belief takes."""
-    _hole("belief_size")
-
-
-def views(belief: Any, totals: Any) -> Any:
-    """The vectors inside a packed belief and its gradient totals, the mean first."""
+def views(belief: Any, totals: Any, dim: int) -> Any:
+    """The vectors inside a packed belief and its gradient totals, the mean first; room to work in behind them."""
     _hole("views")
 
 
@@ -59,15 +61,29 @@ def moments(views: Any, rows: Any, i: int, span: Any) -> Moments:
     _hole("moments")
 
 
+def variance_after(views: Any, rows: Any, i: int, span: Any, law: Moments, growth: Real) -> tuple[Real, Real]:
+    """The prediction's variance V once growth·xxᵀ has been added to the precision, and −dV/dgrowth."""
+    _hole("variance_after")
+
+
 def squares(views: Any) -> tuple[Real, Real]:
     """E‖θ‖² split as (‖mean‖², the rest): what a ridge costs."""
     _hole("squares")
 
 
 def advance(
-    views: Any, rows: Any, i: int, span: Any, slope: Real, curvature: Real, ridge: Real, rates: Rates, frame: Any
+    views: Any,
+    rows: Any,
+    i: int,
+    span: Any,
+    law: Moments,
+    seen: Slopes,
+    taken: Slopes,
+    ridge: Real,
+    rates: Rates,
+    frame: Any,
 ) -> None:
-    """Apply the rule to the coordinates that the row touches, in place."""
+    """Sum the gradients seen, and apply the rule with the slopes taken to the coordinates that the row touches, in place."""
     _hole("advance")
 
 

@@ -53,9 +53,15 @@ class Linear:
                 raise TypeError(f"{name}={given!r}: needs a {name} object{hint}")
         if self.family is None:
             object.__setattr__(self, "family", MeanField() if self.rule.gaussian else Point())
-        if self.belief_family.gaussian != self.rule.gaussian:
-            needs = "a Gaussian family such as MeanField()" if self.rule.gaussian else "Point()"
-            raise ValueError(f"{type(self.rule).__name__} needs {needs}, not {type(self.family).__name__}")
+        family, rule = self.belief_family, self.rule
+        if not (rule.gaussian if family.gaussian else rule.points):
+            needs = "a Gaussian family such as MeanField()" if rule.gaussian else "Point()"
+            raise ValueError(f"{type(rule).__name__} needs {needs}, not {type(family).__name__}")
+        if family.correlated:
+            object.__setattr__(self, "rule", rule.with_covariance())
+        family.check_rule(self.rule)
+        if self.loss.ridge > 0.0:
+            self.rule.check_ridge(family.correlated)
 
     @property
     def belief_family(self) -> Family:
@@ -100,7 +106,7 @@ class Linear:
             raise TypeError(plan.loss.refuse_label(repr(y))) from None
         weights = _NO_WEIGHTS if weight == 1.0 else np.array((weight,), dtype=float)
         used = plan.dense_kernel(
-            row.reshape(1, -1), label, weights, array, plan.dim, plan.settings, plan.frame, plan.parameters, record
+            row.reshape(1, -1), label, weights, array, plan.sizes, plan.settings, plan.frame, plan.parameters, record
         )
         if used != 1:
             raise BadRow(0, reason(plan, row, float(label[0]), weight))
@@ -116,7 +122,8 @@ class Linear:
 
     def _rows(self, X: Any) -> Rows:
         # A rule that moves every coordinate gains nothing from zeros left out.
-        return as_rows(X, filled=self.rule.moves_without_gradient or self.loss.ridge > 0.0)
+        correlated = self.belief_family.correlated
+        return as_rows(X, filled=correlated or self.rule.moves_without_gradient or self.loss.ridge > 0.0)
 
     def _check(self, state: State) -> Plan:
         plan = state.plan
@@ -188,7 +195,7 @@ def _advance(
     before = array.copy()
     kernel = plan.sparse_kernel if rows.sparse else plan.dense_kernel
     block = rows.block(start, stop), labels[start:stop], weights[start:stop]
-    used: int = kernel(*block, array, plan.dim, plan.settings, plan.frame, plan.parameters, buffer)
+    used: int = kernel(*block, array, plan.sizes, plan.settings, plan.frame, plan.parameters, buffer)
     if used != linear.NOT_FINITE:
         return start + used
     # Some step overflowed. Halve until it stands alone: any split gives the same bits.

@@ -15,24 +15,25 @@ from onlinevi._jit import Function, compose
 from onlinevi.contract import (
     advance,
     at,
-    belief_size,
     expected,
     filled,
     keeps_std_total,
     moments,
     new_belief,
     position,
+    settle,
     span,
     squares,
     valid_label,
     value,
+    variance_after,
     views,
 )
 from onlinevi.families import Family
 from onlinevi.losses import Loss
 from onlinevi.rules import Rule
 from onlinevi.rules.rates import rate_at, weigh
-from onlinevi.types import Rates
+from onlinevi.types import Rates, Slopes
 
 # The head of a packed state; behind it lie the belief, the gradient totals, and the drift where decisions are averaged.
 COUNT, WEIGHT, WEIGHT_SQUARE, LOSS, EXPECTED, PRODUCT, GRADIENT_SQUARE, SQUARE = range(8)
@@ -49,15 +50,15 @@ NOT_FINITE = -1
 
 
 def one_pass(
-    rows: Any, labels: Any, weights: Any, state: Any, dim: int, settings: Any, frame: Any, parameters: Any, record: Any
+    rows: Any, labels: Any, weights: Any, state: Any, sizes: Any, settings: Any, frame: Any, parameters: Any, record: Any
 ) -> int:
     """Play the paper's game over a block of rows: decide, see the row, pay, update. Changes ``state``, fills ``record``.
 
     Returns how many rows were used. Fewer than all: the next row was refused, and the state is as that row found it.
     """
-    belief_end = HEAD + belief_size(dim)
-    totals_end = belief_end + (belief_size(dim) if keeps_std_total() else dim)
-    vectors = views(state[HEAD:belief_end], state[belief_end:totals_end])
+    dim, belief_end = sizes[0], HEAD + sizes[1]
+    totals_end = belief_end + (sizes[1] if keeps_std_total() else dim)
+    vectors = views(state[HEAD:belief_end], state[belief_end:totals_end], dim)
     mean, drift = vectors[0], state[totals_end:]
     weighted, lead, rates_vary = len(weights) > 0, settings[LEAD], settings[STEP_POWER] + settings[PRIOR_POWER] > 0.0
     rates = Rates(settings[STEP_SCALE], 0.0, settings[PER_VARIANCE] > 0.0)
@@ -85,7 +86,7 @@ def one_pass(
         if spread > 0.0:  # at a constant spread of 0 the compiler leaves a few instructions of the loss
             loss = expected(y, law.prediction, spread, *parameters)
         expected_cost = loss.value
-        slope, curvature, pull, size = loss.slope, loss.curvature, ridge, 0.0
+        slope, curvature, pull, weight, size = loss.slope, loss.curvature, ridge, 1.0, 0.0
         if weighted:
             weight = weights[i]
             cost, expected_cost = weight * cost, weight * expected_cost
@@ -128,9 +129,11 @@ def one_pass(
             rates = Rates(rate_at(settings[STEP_SCALE], settings[STEP_POWER], when), 0.0, rates.per_variance)
             if has_prior_term:
                 rates = weigh(rates.step, rate_at(settings[PRIOR_SCALE], settings[PRIOR_POWER], when), rates.per_variance)
+        seen = Slopes(slope, curvature)
+        taken = settle(vectors, rows, i, here, y, law, seen, weight, rates, parameters)
         if len(drift) > 0:
             add_decision(drift, mean, rows, here, -count)
-        advance(vectors, rows, i, here, slope, curvature, pull, rates, frame)
+        advance(vectors, rows, i, here, law, seen, taken, pull, rates, frame)
         if len(drift) > 0:
             add_decision(drift, mean, rows, here, count)
 
@@ -205,11 +208,12 @@ def kernel(loss: type[Loss], family: type[Family], rule: type[Rule], sparse: boo
         {
             expected: loss.expected,
             valid_label: loss.valid_label,
-            belief_size: family.belief_size,
             views: family.views,
             moments: family.moments,
             squares: family.squares,
-            advance: family.advance,
+            variance_after: family.variance_after,
+            advance: family.advance_for(rule),
+            settle: rule.settle,
             new_belief: rule.new_belief,
             keeps_std_total: yes if rule.keeps_std_total else no,
             filled: no if sparse else yes,

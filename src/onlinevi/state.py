@@ -43,6 +43,11 @@ class Plan:
         return settings
 
     @cached_property
+    def sizes(self) -> tuple[int, int]:
+        """How many coordinates there are, and how many floats a belief over them takes."""
+        return self.dim, self.family.belief_size(self.dim)
+
+    @cached_property
     def frame(self) -> Vector:
         return self.family.frame(self.dim)
 
@@ -70,7 +75,7 @@ class Plan:
     @cached_property
     def parts(self) -> dict[str, slice]:
         """Where the vectors lie in the packed array."""
-        belief = self.family.belief_size(self.dim)
+        belief = self.sizes[1]
         totals = belief if self.rule.keeps_std_total else self.dim
         ends = np.cumsum([linear.HEAD, belief, totals, self.dim if self.average else 0]).tolist()
         return {name: slice(*ends[k : k + 2]) for k, name in enumerate(("belief", "totals", "drift"))}
@@ -95,7 +100,7 @@ class State:
 
     @property
     def belief(self) -> Belief:
-        return self.plan.family.unpack(self.array[self.plan.parts["belief"]])
+        return self.plan.family.unpack(self.array[self.plan.parts["belief"]], self.plan.dim)
 
     @property
     def mean(self) -> Vector:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import Enum
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -50,15 +51,32 @@ class Expected(NamedTuple):
     curvature: Real
 
 
+class Slopes(NamedTuple):
+    """Derivatives of the expected loss in the prediction: ∂E/∂a and ∂²E/∂a²."""
+
+    slope: Real
+    curvature: Real
+
+
 class Moments(NamedTuple):
     """What one row needs of a belief: the prediction's law, and the sizes of its gradients."""
 
     prediction: Real
     variance: Real
+    reach: Real
+    """How far a unit step along the gradient of the mean moves the prediction: the variance, or Σ x² for a point."""
     row_square: Real
     """Σ x², so that ‖∂E/∂mean‖² = slope²·row_square."""
     spread_square: Real
-    """Σ (std·x²)², so that ‖∂E/∂std‖² = curvature²·spread_square."""
+    """So that ‖∂E/∂std‖² = curvature²·spread_square: Σ (std·x²)², or its like for the factor of a covariance."""
+
+
+class Frame(Enum):
+    """The coordinates in which a rule's step is taken, where a covariance has a triangular factor C, Σ = CᵀC."""
+
+    ENTRIES = "the entries of C, from the prior or from where they are"
+    WHITENED = "the factor R of C' = R·C, in which the belief is standard normal"
+    PREDICTION = "the prediction alone; the rest of the belief follows by conditioning"
 
 
 class Rates(NamedTuple):

@@ -12,13 +12,13 @@ from onlinevi import linear
 from onlinevi.autodiff.game import check_model, play, predict
 from onlinevi.autodiff.gradients import Linearised, MonteCarlo
 from onlinevi.autodiff.weights import Layout, Model, ModelPlan, ModelState, ModelTrace, Params
-from onlinevi.families import Family, MeanField, Point
+from onlinevi.families import Family, FullCovariance, MeanField, Point
 from onlinevi.learner import BadRow, Linear, reason
 from onlinevi.losses import Loss
 from onlinevi.rows import BLOCK_VALUES, as_labels, as_rows, as_weights
 from onlinevi.rules import Rule
 from onlinevi.trace import Record, Recorder
-from onlinevi.types import Step, Vector
+from onlinevi.types import Frame, Step, Vector
 
 LARGEST_BLOCK = 512
 """How many rows go to JAX at once, at most: between blocks a pass reports, and can be stopped."""
@@ -30,7 +30,8 @@ class Differentiable:
 
     ``gradient`` says how the expected loss is differentiated, ``MonteCarlo(samples)`` or ``Linearised()``; a ``Point`` takes
     the gradient at the point. ``family=None`` takes the one that the rule is made for. The loss of a nonconvex model can
-    bend down: there a std may grow, up to the box.
+    bend down: there a std may grow, up to the box. ``FullCovariance`` takes ``NGVI`` with ``Linearised()``, O(d²) an event
+    for d weights; with the squared loss and step 1 that is the extended Kalman filter for noise of variance 1/2.
 
     >>> import onlinevi as ovi
     >>> learner = Differentiable(lambda params, x: params @ x, loss=ovi.Squared(), rule=ovi.NGVI(), gradient=Linearised())
@@ -58,8 +59,7 @@ class Differentiable:
             raise TypeError(f"gradient={self.gradient!r}: needs MonteCarlo(10) or Linearised()")
         parts = Linear(self.loss, self.rule, self.family)  # refuses what does not go together
         object.__setattr__(self, "family", parts.family)
-        if not isinstance(self.family, MeanField | Point):
-            raise TypeError(f"family={self.family!r}: a differentiable model takes MeanField() or Point()")
+        _refuse_unoffered(self.rule, parts.belief_family, self.gradient)
 
     def init(self, params: Params, *, start: Params = None, horizon: int | None = None, seed: int = 0) -> ModelState:
         """The state before the first event. ``params`` gives the shapes of the weights; its values are not read.
@@ -163,6 +163,29 @@ class Differentiable:
                 "this state belongs to another learner: its model, loss, rule, family, gradient or average differs"
             )
         return plan
+
+
+def _refuse_unoffered(rule: Rule, family: Family, gradient: MonteCarlo | Linearised) -> None:
+    """What a linear predictor may have and a model may not."""
+    if not isinstance(family, MeanField | Point | FullCovariance):
+        raise TypeError(f"family={family!r}: a differentiable model takes MeanField(), FullCovariance() or Point()")
+    if type(rule).settle is not Rule.settle:
+        raise ValueError(
+            f"{rule} looks for the slopes after its step, which is offered for linear predictors only: "
+            "with a model use NGVI() and gradient=Linearised(), or OGA() for a point"
+        )
+    if not family.correlated:
+        return
+    if rule.frame is not Frame.PREDICTION:
+        raise ValueError(
+            f"{rule} has no step for a full covariance over the weights of a model: use NGVI() and gradient=Linearised(), "
+            "or MeanField()"
+        )
+    if not isinstance(gradient, Linearised):
+        raise ValueError(
+            f"{gradient}: the step on a full covariance needs the model's Jacobian, which draws do not give; "
+            "use gradient=Linearised(), or MeanField()"
+        )
 
 
 def _advance(

@@ -11,13 +11,15 @@ import numpy as np
 from jax import numpy as jnp
 
 from onlinevi import linear
-from onlinevi.autodiff.gradients import Linearised, MonteCarlo, Predictor
+from onlinevi.autodiff import covariance
+from onlinevi.autodiff.gradients import Cost, Linearised, MonteCarlo, Predictor
 from onlinevi.autodiff.weights import Layout, Model, ModelPlan
+from onlinevi.families import Family, FullBelief
 from onlinevi.families.base import MEAN_HIGH, MEAN_LOW, PRIOR_MEAN, PRIOR_STD, STD_HIGH, STD_LOW
 from onlinevi.losses import Loss
 from onlinevi.rules import Rule
 from onlinevi.rules.rates import rate_at, weigh
-from onlinevi.types import Belief, Expected, Gradient, Prior, Real, Totals, Vector
+from onlinevi.types import Belief, Expected, Gradient, Prior, Rates, Real, Slopes, Totals, Vector
 
 LARGEST_BATCH = 512
 """How many rows are predicted at once, at most."""
@@ -31,7 +33,8 @@ class Parts:
     layout: Layout
     loss: type[Loss]
     rule: type[Rule]
-    gaussian: bool
+    family: type[Family]
+    belief_size: int
     gradient: MonteCarlo | Linearised
     average: bool
 
@@ -39,8 +42,8 @@ class Parts:
     def of(plan: ModelPlan) -> Parts:
         # At a point there is nothing to draw: the tangent gives the gradient itself.
         gradient = plan.gradient if plan.family.gaussian else Linearised()
-        kinds = type(plan.loss), type(plan.rule), plan.family.gaussian
-        return Parts(plan.model, plan.layout, *kinds, gradient, plan.average)
+        kinds = type(plan.loss), type(plan.rule), type(plan.family)
+        return Parts(plan.model, plan.layout, *kinds, plan.sizes[1], gradient, plan.average)
 
     def predictor(self, x: Real) -> Predictor:
         return lambda flat: self.model(self.layout.params(flat), x)
@@ -51,19 +54,29 @@ class Running(NamedTuple):
 
     head: Real
     mean: Real
-    std: Real
+    scale: Real
+    """What spreads the belief: the std of each weight, or the factor C of a full covariance."""
     mean_total: Real
-    std_total: Real
+    scale_total: Real
     drift: Real
 
     @staticmethod
     def of(parts: Parts, array: Real) -> Running:
-        kept = (True, parts.gaussian, True, parts.rule.keeps_std_total, parts.average)
-        return Running(*jnp.split(array, np.cumsum([linear.HEAD, *(parts.layout.size * keep for keep in kept)])[:-1]))
+        dim, scale = parts.layout.size, parts.belief_size - parts.layout.size
+        sizes = linear.HEAD, dim, scale, dim, scale * parts.rule.keeps_std_total, dim * parts.average
+        running = Running(*jnp.split(array, np.cumsum(sizes)[:-1]))
+        return running._replace(scale=covariance.unpack(running.scale, dim)) if parts.family.correlated else running
+
+    def packed(self) -> Real:
+        return jnp.concatenate([covariance.pack(part) if part.ndim > 1 else part for part in self])
 
     @property
     def belief(self) -> Belief:
-        return Belief(self.mean, self.std if self.std.size else jnp.zeros_like(self.mean))
+        return Belief(self.mean, self.scale if self.scale.size else jnp.zeros_like(self.mean))
+
+    @property
+    def full_belief(self) -> FullBelief:
+        return FullBelief(self.mean, self.scale)
 
     def key(self, seed: Real) -> Any:
         """By the number of the next event: how a stream is cut into blocks changes no draw."""
@@ -79,45 +92,108 @@ class Settings(NamedTuple):
     parameters: Real
 
 
+class Turn(NamedTuple):
+    """One event as a belief sees it, weight and ridge included, and what the rule makes of the belief."""
+
+    prediction: Real
+    spread: Real
+    paid: Real
+    expected: Real
+    product: Real
+    gradient_square: Real
+    size: Real
+    """‖(mean, scale)‖² before the step, which a ridge costs."""
+    mean: Real
+    """Before the box."""
+    scale: Real
+    mean_total: Real
+    scale_total: Real
+
+
 def one_event(parts: Parts, set_to: Settings, running: Running, x: Real, y: Real, weight: Real) -> tuple[Running, Real]:
     """Decide, see the row, pay, update. Returns what is recorded of it too."""
-    settings, frame, belief = set_to.settings, set_to.frame, running.belief
+    settings, frame = set_to.settings, set_to.frame
 
     def cost(a: Real, v: Real) -> Expected:
         return parts.loss.expected(y, a, v, *set_to.parameters)
 
-    view = parts.gradient.view(parts.predictor(x), cost, belief, running.key(set_to.seed))
-    pull = weight * settings[linear.RIDGE]
-    means = jnp.square(belief.mean).sum()
-    size = means + jnp.square(belief.std).sum()
-    paid = weight * cost(view.prediction, 0.0).value + 0.5 * pull * means
-    gradient = Gradient(weight * view.gradient.mean + pull * belief.mean, weight * view.gradient.curvature + pull)
-    std_gradient = gradient.curvature * belief.std
-    sums = {
-        linear.COUNT: 1.0,
-        linear.WEIGHT: weight,
-        linear.WEIGHT_SQUARE: weight * weight,
-        linear.LOSS: paid,
-        linear.EXPECTED: weight * view.value + 0.5 * pull * size,
-        linear.PRODUCT: (gradient.mean * belief.mean + std_gradient * belief.std).sum(),
-        linear.GRADIENT_SQUARE: (jnp.square(gradient.mean) + jnp.square(std_gradient)).sum(),
-        linear.SQUARE: jnp.where(pull > 0.0, size, 0.0),
-    }
-    head = running.head + jnp.stack([sums[place] for place in range(linear.HEAD)])
-    t = head[linear.COUNT]
+    t = running.head[linear.COUNT] + 1.0
     rates = weigh(
         rate_at(settings[linear.STEP_SCALE], settings[linear.STEP_POWER], t + settings[linear.LEAD]),
         rate_at(settings[linear.PRIOR_SCALE], settings[linear.PRIOR_POWER], t + settings[linear.LEAD]),
         settings[linear.PER_VARIANCE] > 0.0,
     )
+    take = correlated_turn if parts.family.correlated else independent_turn
+    turn = take(parts, set_to, running, parts.predictor(x), cost, weight, rates)
+    sums = {
+        linear.COUNT: 1.0,
+        linear.WEIGHT: weight,
+        linear.WEIGHT_SQUARE: weight * weight,
+        linear.LOSS: turn.paid,
+        linear.EXPECTED: turn.expected,
+        linear.PRODUCT: turn.product,
+        linear.GRADIENT_SQUARE: turn.gradient_square,
+        linear.SQUARE: jnp.where(settings[linear.RIDGE] > 0.0, turn.size, 0.0),
+    }
+    head = running.head + jnp.stack([sums[place] for place in range(linear.HEAD)])
+    mean = jnp.clip(turn.mean, frame[MEAN_LOW], frame[MEAN_HIGH])
+    drift = running.drift + t * (mean - running.mean) if parts.average else running.drift
+    after = Running(head, mean, turn.scale, turn.mean_total, turn.scale_total, drift)
+    return after, jnp.stack([turn.prediction, turn.spread, turn.paid])
+
+
+def independent_turn(
+    parts: Parts, set_to: Settings, running: Running, predictor: Predictor, cost: Cost, weight: Real, rates: Rates
+) -> Turn:
+    """With independent weights, or at a point."""
+    frame, belief = set_to.frame, running.belief
+    view = parts.gradient.view(predictor, cost, belief, running.key(set_to.seed))
+    pull = weight * set_to.settings[linear.RIDGE]
+    means = jnp.square(belief.mean).sum()
+    size = means + jnp.square(belief.std).sum()
+    gradient = Gradient(weight * view.gradient.mean + pull * belief.mean, weight * view.gradient.curvature + pull)
+    std_gradient = gradient.curvature * belief.std
     mean_total = running.mean_total + gradient.mean
-    std_total = running.std_total + std_gradient if parts.rule.keeps_std_total else running.std_total
+    std_total = running.scale_total + std_gradient if parts.rule.keeps_std_total else running.scale_total
     prior = Prior(frame[PRIOR_MEAN], frame[PRIOR_STD])
     new = parts.rule.new_belief(belief, gradient, Totals(mean_total, std_total), rates, prior)
-    mean = jnp.clip(new.mean, frame[MEAN_LOW], frame[MEAN_HIGH])
-    std = jnp.clip(new.std, frame[STD_LOW], frame[STD_HIGH]) if parts.gaussian else running.std
-    drift = running.drift + t * (mean - belief.mean) if parts.average else running.drift
-    return Running(head, mean, std, mean_total, std_total, drift), jnp.stack([view.prediction, view.spread, paid])
+    return Turn(
+        view.prediction,
+        view.spread,
+        paid=weight * cost(view.prediction, 0.0).value + 0.5 * pull * means,
+        expected=weight * view.value + 0.5 * pull * size,
+        product=(gradient.mean * belief.mean + std_gradient * belief.std).sum(),
+        gradient_square=(jnp.square(gradient.mean) + jnp.square(std_gradient)).sum(),
+        size=size,
+        mean=new.mean,
+        scale=jnp.clip(new.std, frame[STD_LOW], frame[STD_HIGH]) if parts.family.gaussian else running.scale,
+        mean_total=mean_total,
+        scale_total=std_total,
+    )
+
+
+def correlated_turn(
+    parts: Parts, set_to: Settings, running: Running, predictor: Predictor, cost: Cost, weight: Real, rates: Rates
+) -> Turn:
+    """With a full covariance; there is no ridge then."""
+    law = covariance.law_of(predictor, running.full_belief)
+    loss = cost(law.prediction, law.spread)
+    slopes = Slopes(weight * loss.slope, weight * loss.curvature)
+    gradient = slopes.slope * law.tangent
+    new = covariance.by_prediction(parts.rule, running.full_belief, law, slopes, rates)
+    return Turn(
+        law.prediction,
+        law.spread,
+        paid=weight * cost(law.prediction, 0.0).value,
+        expected=weight * loss.value,
+        product=(gradient * running.mean).sum() + slopes.curvature * jnp.square(law.spread),
+        gradient_square=covariance.gradient_square(law, slopes),
+        size=0.0,
+        mean=new.mean,
+        scale=new.factor,
+        mean_total=running.mean_total + gradient,
+        scale_total=running.scale_total,
+    )
 
 
 @partial(jax.jit, static_argnums=0)
@@ -143,7 +219,7 @@ def one_block(
 
     start = jnp.asarray(0), jnp.asarray(True), Running.of(parts, array), jnp.zeros((len(labels), 3))
     used, _, running, record = jax.lax.while_loop(go_on, body, start)
-    return used, jnp.concatenate(running), record
+    return used, running.packed(), record
 
 
 @partial(jax.jit, static_argnums=0)
@@ -151,8 +227,14 @@ def predict_rows(parts: Parts, seed: Real, array: Real, rows: Real) -> Any:
     """(prediction, spread) of each row, as an update would record them."""
     running = Running.of(parts, array)
     key = running.key(seed)
-    batch = min(LARGEST_BATCH, len(rows))
-    return jax.lax.map(lambda x: parts.gradient.predict(parts.predictor(x), running.belief, key), rows, batch_size=batch)
+
+    def predict_row(x: Real) -> tuple[Real, Real]:
+        if parts.family.correlated:
+            law = covariance.law_of(parts.predictor(x), running.full_belief)
+            return law.prediction, law.spread
+        return parts.gradient.predict(parts.predictor(x), running.belief, key)
+
+    return jax.lax.map(predict_row, rows, batch_size=min(LARGEST_BATCH, len(rows)))
 
 
 def play(

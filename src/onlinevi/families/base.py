@@ -46,10 +46,18 @@ def frozen(value: PerCoordinate) -> float | tuple[float, ...]:
     return float(array) if array.ndim == 0 else tuple(array.tolist())
 
 
+def check_std(std: PerCoordinate) -> None:
+    """Refuse a prior without a density."""
+    if not ((np.asarray(std) > 0.0) & np.isfinite(std)).all():
+        raise ValueError(f"prior_std={std!r}: must be > 0 and finite; try 1.0, or Point() for no spread")
+
+
 class Family:
     """A set of beliefs. The static functions are parts of the compiled loop; the methods are for people."""
 
     gaussian: ClassVar[bool]
+    correlated: ClassVar[bool] = False
+    """Holds covariances between coordinates: every event then moves all of them, and sparse rows gain nothing."""
     prior_mean: PerCoordinate
     box: Box | None
 
@@ -77,11 +85,23 @@ class Family:
         return frame
 
     # What a family must give the compiled loop; ``contract.py`` says what each does.
-    belief_size: Callable[[int], int]
     views: Callable[..., Any]
     moments: Callable[..., Moments]
+    variance_after: Callable[..., tuple[Real, Real]]
     squares: Callable[..., tuple[Real, Real]]
     advance: Callable[..., None]
+
+    @classmethod
+    def advance_for(cls, rule: Any) -> Callable[..., None]:
+        """How this family applies that kind of rule."""
+        return cls.advance
+
+    def check_rule(self, rule: Any) -> None:
+        """Refuse a rule that this family has no step for."""
+
+    def belief_size(self, dim: int) -> int:
+        """How many floats a belief takes."""
+        raise TypeError("a family needs a belief_size")
 
     def init(self, dim: int) -> Belief:
         """The prior, as a belief over ``dim`` coordinates."""
@@ -90,7 +110,7 @@ class Family:
     def pack(self, belief: Belief) -> Vector:
         raise TypeError("a family needs a pack")
 
-    def unpack(self, packed: Vector) -> Belief:
+    def unpack(self, packed: Vector, dim: int) -> Belief:
         raise TypeError("a family needs an unpack")
 
     def project(self, belief: Belief) -> Belief:

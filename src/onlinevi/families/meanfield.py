@@ -20,9 +20,10 @@ from onlinevi.families.base import (
     Box,
     Family,
     PerCoordinate,
+    check_std,
     frozen,
 )
-from onlinevi.types import Belief, Gradient, Moments, Prior, Rates, Real, Totals, Vector
+from onlinevi.types import Belief, Gradient, Moments, Prior, Rates, Real, Slopes, Totals, Vector
 
 
 class Natural(NamedTuple):
@@ -51,13 +52,14 @@ class MeanField(Family):
     def __post_init__(self) -> None:
         object.__setattr__(self, "prior_mean", frozen(self.prior_mean))
         object.__setattr__(self, "prior_std", frozen(self.prior_std))
-        std = np.asarray(self.prior_std)
-        if not ((std > 0.0) & np.isfinite(std)).all():
-            raise ValueError(f"prior_std={self.prior_std!r}: must be > 0 and finite; try 1.0, or Point() for no spread")
+        check_std(self.prior_std)
 
     @property
     def _prior_std(self) -> PerCoordinate:
         return self.prior_std
+
+    def belief_size(self, dim: int) -> int:
+        return 2 * dim
 
     def init(self, dim: int) -> Belief:
         return Belief(np.full(dim, self.prior_mean), np.full(dim, self.prior_std))
@@ -65,8 +67,7 @@ class MeanField(Family):
     def pack(self, belief: Belief) -> Vector:
         return np.concatenate([belief.mean, belief.std])
 
-    def unpack(self, packed: Vector) -> Belief:
-        dim = len(packed) // 2
+    def unpack(self, packed: Vector, dim: int) -> Belief:
         return Belief(packed[:dim], packed[dim:])
 
     def kl(self, belief: Belief, other: Belief | None = None) -> float:
@@ -118,12 +119,7 @@ class MeanField(Family):
     # --- parts of the compiled loop
 
     @staticmethod
-    def belief_size(dim: int) -> int:
-        return 2 * dim
-
-    @staticmethod
-    def views(belief: Any, totals: Any) -> Any:
-        dim = len(belief) // 2
+    def views(belief: Any, totals: Any, dim: int) -> Any:
         return belief[:dim], belief[dim:], totals[:dim], totals[dim:]
 
     @staticmethod
@@ -137,7 +133,18 @@ class MeanField(Family):
             variance += spread * spread
             row_square += x * x
             spread_square += (spread * x) * (spread * x)
-        return Moments(prediction, variance, row_square, spread_square)
+        return Moments(prediction, variance, variance, row_square, spread_square)
+
+    @staticmethod
+    def variance_after(views: Any, rows: Any, i: int, span: Any, law: Moments, growth: Real) -> tuple[Real, Real]:
+        _, std, _, _ = views
+        variance = decay = 0.0
+        for k in range(span[0], span[1]):
+            spread = std[position(rows, k)] * value(rows, i, k)
+            part = spread * spread / (1.0 + growth * spread * spread)
+            variance += part
+            decay += part * part
+        return variance, decay
 
     @staticmethod
     def squares(views: Any) -> tuple[Real, Real]:
@@ -150,7 +157,16 @@ class MeanField(Family):
 
     @staticmethod
     def advance(
-        views: Any, rows: Any, i: int, span: Any, slope: Real, curvature: Real, ridge: Real, rates: Rates, frame: Any
+        views: Any,
+        rows: Any,
+        i: int,
+        span: Any,
+        law: Moments,
+        seen: Slopes,
+        taken: Slopes,
+        ridge: Real,
+        rates: Rates,
+        frame: Any,
     ) -> None:
         mean, std, mean_total, std_total = views
         prior_mean, prior_std = frame[PRIOR_MEAN], frame[PRIOR_STD]
@@ -158,10 +174,11 @@ class MeanField(Family):
         for k in range(span[0], span[1]):
             j, x = position(rows, k), value(rows, i, k)
             now = Belief(mean[j], std[j])
-            gradient = Gradient(slope * x, curvature * x * x)
+            gradient, slope = Gradient(taken.slope * x, taken.curvature * x * x), seen.slope * x
             if ridge > 0.0:
                 gradient = Gradient(gradient.mean + ridge * now.mean, gradient.curvature + ridge)
-            mean_total[j] += gradient.mean
+                slope += ridge * now.mean
+            mean_total[j] += slope
             std_sum = 0.0
             if keeps_std_total():
                 std_total[j] += gradient.curvature * now.std

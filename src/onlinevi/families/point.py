@@ -11,7 +11,7 @@ import numpy as np
 from onlinevi import ns
 from onlinevi.contract import at, new_belief, position, value
 from onlinevi.families.base import MEAN_HIGH, MEAN_LOW, PRIOR_MEAN, PRIOR_STD, Box, Family, PerCoordinate, frozen
-from onlinevi.types import Belief, Gradient, Moments, Prior, Rates, Real, Totals, Vector
+from onlinevi.types import Belief, Gradient, Moments, Prior, Rates, Real, Slopes, Totals, Vector
 
 
 @dataclass(frozen=True)
@@ -25,13 +25,16 @@ class Point(Family):
     def __post_init__(self) -> None:
         object.__setattr__(self, "prior_mean", frozen(self.prior_mean))
 
+    def belief_size(self, dim: int) -> int:
+        return dim
+
     def init(self, dim: int) -> Belief:
         return Belief(np.full(dim, self.prior_mean), np.zeros(dim))
 
     def pack(self, belief: Belief) -> Vector:
         return np.asarray(belief.mean, dtype=float)
 
-    def unpack(self, packed: Vector) -> Belief:
+    def unpack(self, packed: Vector, dim: int) -> Belief:
         std = np.zeros_like(packed)
         std.setflags(write=False)
         return Belief(packed, std)
@@ -55,11 +58,7 @@ class Point(Family):
     # --- parts of the compiled loop
 
     @staticmethod
-    def belief_size(dim: int) -> int:
-        return dim
-
-    @staticmethod
-    def views(belief: Any, totals: Any) -> Any:
+    def views(belief: Any, totals: Any, dim: int) -> Any:
         return belief, totals
 
     @staticmethod
@@ -70,7 +69,11 @@ class Point(Family):
             j, x = position(rows, k), value(rows, i, k)
             prediction += mean[j] * x
             row_square += x * x
-        return Moments(prediction, 0.0, row_square, 0.0)
+        return Moments(prediction, 0.0, row_square, row_square, 0.0)
+
+    @staticmethod
+    def variance_after(views: Any, rows: Any, i: int, span: Any, law: Moments, growth: Real) -> tuple[Real, Real]:
+        return 0.0, 0.0
 
     @staticmethod
     def squares(views: Any) -> tuple[Real, Real]:
@@ -82,17 +85,25 @@ class Point(Family):
 
     @staticmethod
     def advance(
-        views: Any, rows: Any, i: int, span: Any, slope: Real, curvature: Real, ridge: Real, rates: Rates, frame: Any
+        views: Any,
+        rows: Any,
+        i: int,
+        span: Any,
+        law: Moments,
+        seen: Slopes,
+        taken: Slopes,
+        ridge: Real,
+        rates: Rates,
+        frame: Any,
     ) -> None:
         mean, totals = views
         prior_mean, prior_std, low, high = frame[PRIOR_MEAN], frame[PRIOR_STD], frame[MEAN_LOW], frame[MEAN_HIGH]
         for k in range(span[0], span[1]):
             j, x = position(rows, k), value(rows, i, k)
-            now = Belief(mean[j], 0.0)
-            gradient = Gradient(slope * x, 0.0)
+            now = Belief(mean[j], 1.0)  # a rule that scales by the std takes plain steps
+            gradient, total = Gradient(taken.slope * x, 0.0), Totals(totals[j] + seen.slope * x, 0.0)
             if ridge > 0.0:
-                gradient = Gradient(gradient.mean + ridge * now.mean, ridge)
-            total = Totals(totals[j] + gradient.mean, 0.0)
+                gradient, total = Gradient(gradient.mean + ridge * now.mean, ridge), Totals(total.mean + ridge * now.mean, 0.0)
             new = new_belief(now, gradient, total, rates, Prior(at(prior_mean, j), at(prior_std, j)))
             totals[j] = total.mean
             mean[j] = ns.minimum(ns.maximum(new.mean, at(low, j)), at(high, j))

@@ -1,6 +1,7 @@
 """The rules: one file an algorithm, one pure step each."""
 
 from onlinevi.rules.base import Rule
+from onlinevi.rules.implicit import Implicit
 from onlinevi.rules.ngvi import NGVI
 from onlinevi.rules.oga import OGA
 from onlinevi.rules.oga_el import OGAEL
@@ -15,6 +16,7 @@ __all__ = [
     "SVA",
     "SVB",
     "Constant",
+    "Implicit",
     "PaperSVB",
     "PerHorizon",
     "PerSqrt",

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from onlinevi import ns
 from onlinevi.rules.rates import Rate, as_rate
-from onlinevi.types import Belief, Gradient, Prior, Rates, Real, Totals
+from onlinevi.types import Belief, Frame, Gradient, Moments, Prior, Rates, Real, Slopes, Totals
 
 
 class Rule:
@@ -18,10 +18,43 @@ class Rule:
     """Uses the rate of the next event, not of this one."""
     gaussian: ClassVar[bool] = True
     """Updates a spread as well as a mean."""
+    points: ClassVar[bool] = False
+    """Has a step for beliefs without a spread."""
+    frame: ClassVar[Frame | None] = None
+    """Where its step applies to a full covariance; None where it has no such step."""
 
     @staticmethod
     def new_belief(belief: Belief, gradient: Gradient, totals: Totals, rates: Rates, prior: Prior) -> Belief:
         raise TypeError("a rule needs a static method new_belief(belief, gradient, totals, rates, prior)")
+
+    @staticmethod
+    def settle(
+        views: Any,
+        rows: Any,
+        i: int,
+        span: Any,
+        y: Real,
+        law: Moments,
+        seen: Slopes,
+        weight: Real,
+        rates: Rates,
+        parameters: Any,
+    ) -> Slopes:
+        """An explicit step follows the slopes seen before it."""
+        return seen
+
+    def with_covariance(self) -> Rule:
+        """This rule as it acts on a full covariance, or a refusal that says why it cannot."""
+        if self.frame is None:
+            raise ValueError(f"{self} has no step for a full covariance: use MeanField()")
+        return self
+
+    def check_ridge(self, correlated: bool) -> None:
+        """Refuse a ridge where the step has no closed form with one."""
+        if correlated and self.frame is not Frame.ENTRIES:
+            raise ValueError(
+                f"{type(self).__name__} with a covariance takes no ridge, which costs O(d³) an event: use a smaller prior_std"
+            )
 
     @property
     def step_rate(self) -> Rate:
@@ -42,7 +75,7 @@ class Rule:
 class RatedRule(Rule):
     """A rule with one rate, as its field ``rate``."""
 
-    rate: Rate | float
+    rate: Rate | float | None
     divides_by_variance: ClassVar[bool] = False
     """Has a closed form for rates that divide by the variance."""
 
@@ -50,8 +83,14 @@ class RatedRule(Rule):
         if self.step_rate.per_variance and not self.divides_by_variance:
             raise ValueError(f"{self.rate} divides by the variance, which only SVB can do; try PerSqrt({self.step_rate.c})")
 
+    def with_covariance(self) -> Rule:
+        if self.step_rate.per_variance:
+            raise ValueError(f"{self.rate} divides by the variance of each coordinate: with a full covariance use PerSqrt(1)")
+        return super().with_covariance()
+
     @property
     def step_rate(self) -> Rate:
+        assert self.rate is not None
         return as_rate(self.rate)
 
 

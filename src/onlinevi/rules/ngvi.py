@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from onlinevi import ns
 from onlinevi.rules.base import Rule
 from onlinevi.rules.rates import Rate, as_rate
-from onlinevi.types import Belief, Gradient, Prior, Rates, Totals
+from onlinevi.types import Belief, Frame, Gradient, Prior, Rates, Totals
 
 
 @dataclass(frozen=True)
@@ -21,6 +22,7 @@ class NGVI(Rule):
 
     step: Rate | float = 1.0
     rate: Rate | float | None = None
+    frame: ClassVar[Frame | None] = Frame.PREDICTION
 
     def __post_init__(self) -> None:
         for rate in (self.step_rate, self.prior_rate):
@@ -34,6 +36,13 @@ class NGVI(Rule):
     @property
     def prior_rate(self) -> Rate | None:
         return None if self.rate is None else as_rate(self.rate)
+
+    def with_covariance(self) -> Rule:
+        if self.rate is not None:
+            raise ValueError(
+                f"{self}: with a full covariance the prior term costs O(d³) an event, so it is not offered; use rate=None"
+            )
+        return self
 
     @property
     def moves_without_gradient(self) -> bool:

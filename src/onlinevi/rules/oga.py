@@ -16,6 +16,7 @@ class OGA(RatedRule):
 
     rate: Rate | float = PerHorizon(1.0)
     gaussian: ClassVar[bool] = False
+    points: ClassVar[bool] = True
 
     @staticmethod
     def new_belief(belief: Belief, gradient: Gradient, totals: Totals, rates: Rates, prior: Prior) -> Belief:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from onlinevi import ns
 from onlinevi.rules.base import RatedRule
 from onlinevi.rules.rates import PerHorizon, Rate
-from onlinevi.types import Belief, Gradient, Prior, Rates, Totals
+from onlinevi.types import Belief, Frame, Gradient, Prior, Rates, Totals
 
 
 @dataclass(frozen=True)
@@ -15,6 +16,7 @@ class OGAEL(RatedRule):
     """Gradient step on E_q[loss]. mean' = mean − rate·s²·g, std' = max(0, std − rate·s²·γ), with s the prior's std."""
 
     rate: Rate | float = PerHorizon(1.0)
+    frame: ClassVar[Frame | None] = Frame.ENTRIES
 
     @staticmethod
     def new_belief(belief: Belief, gradient: Gradient, totals: Totals, rates: Rates, prior: Prior) -> Belief:

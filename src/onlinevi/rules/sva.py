@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from onlinevi.rules.base import RatedRule, shrink
 from onlinevi.rules.rates import PerHorizon, Rate
-from onlinevi.types import Belief, Gradient, Prior, Rates, Totals
+from onlinevi.types import Belief, Frame, Gradient, Prior, Rates, Totals
 
 
 @dataclass(frozen=True)
@@ -20,6 +20,7 @@ class SVA(RatedRule):
     rate: Rate | float = PerHorizon(1.0)
     keeps_std_total: ClassVar[bool] = True
     looks_ahead: ClassVar[bool] = True
+    frame: ClassVar[Frame | None] = Frame.ENTRIES
 
     @property
     def moves_without_gradient(self) -> bool:

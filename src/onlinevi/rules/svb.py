@@ -6,20 +6,29 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from onlinevi import ns
-from onlinevi.rules.base import RatedRule, shrink
-from onlinevi.rules.rates import PaperSVB, Rate
-from onlinevi.types import Belief, Gradient, Prior, Rates, Totals
+from onlinevi.rules.base import RatedRule, Rule, shrink
+from onlinevi.rules.rates import PaperSVB, PerSqrt, Rate, as_rate
+from onlinevi.types import Belief, Frame, Gradient, Prior, Rates, Totals
 
 
 @dataclass(frozen=True)
 class SVB(RatedRule):
     """argmin_q ⟨μ, gradient⟩ + KL(q‖belief)/rate. mean' = mean − rate·std²·g, std' = std·h(½·rate·std·γ).
 
-    Written in rate·std², which the paper's own rate makes free of the std: a std that underflows to 0 divides nothing.
+    ``rate=None`` is the paper's PaperSVB(1), or PerSqrt(1) with a full covariance. Written in rate·std², which the paper's
+    own rate makes free of the std: a std that underflows to 0 divides nothing.
     """
 
-    rate: Rate | float = PaperSVB(1.0)
+    rate: Rate | float | None = None
     divides_by_variance: ClassVar[bool] = True
+    frame: ClassVar[Frame | None] = Frame.WHITENED
+
+    @property
+    def step_rate(self) -> Rate:
+        return PaperSVB(1.0) if self.rate is None else as_rate(self.rate)
+
+    def with_covariance(self) -> Rule:
+        return SVB(PerSqrt(1.0)) if self.rate is None else super().with_covariance()
 
     @staticmethod
     def new_belief(belief: Belief, gradient: Gradient, totals: Totals, rates: Rates, prior: Prior) -> Belief:

@@ -1,0 +1,55 @@
+"""The implicit step: streaming variational Bayes without its linearisation, so that no step overshoots."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from onlinevi import ns
+from onlinevi.rules.balance import Problem, balanced, nearest
+from onlinevi.rules.base import RatedRule
+from onlinevi.rules.rates import Rate
+from onlinevi.types import Belief, Frame, Gradient, Moments, Prior, Rates, Real, Slopes, Totals
+
+
+@dataclass(frozen=True)
+class Implicit(RatedRule):
+    """argmin_q E_q[loss] + KL(q‖belief)/rate, exactly: each event a small Bayesian update, at rate 1 Bayes' own.
+
+    The slopes e1, e2 of the expected loss are those at the belief that the step ends at. With them
+    mean' = mean − rate·std²·e1·x and 1/std'² = 1/std² + rate·e2·x². At a point it is the proximal step.
+    """
+
+    rate: Rate | float = 1.0
+    points: ClassVar[bool] = True
+    frame: ClassVar[Frame | None] = Frame.PREDICTION
+
+    def check_ridge(self, correlated: bool) -> None:
+        raise ValueError("Implicit takes no ridge: the prior is one already, so use a smaller prior_std")
+
+    @staticmethod
+    def new_belief(belief: Belief, gradient: Gradient, totals: Totals, rates: Rates, prior: Prior) -> Belief:
+        size = rates.step * belief.std * belief.std
+        shrunk = belief.std / ns.sqrt(1.0 + size * ns.maximum(gradient.curvature, 0.0))
+        return Belief(belief.mean - size * gradient.mean, shrunk)
+
+    @staticmethod
+    def settle(
+        views: Any,
+        rows: Any,
+        i: int,
+        span: Any,
+        y: Real,
+        law: Moments,
+        seen: Slopes,
+        weight: Real,
+        rates: Rates,
+        parameters: Any,
+    ) -> Slopes:
+        rate = rates.step * weight
+        problem = Problem(y, law.prediction, rate, rate * law.reach, law.variance)
+        if law.variance == 0.0:
+            return Slopes(weight * nearest(problem, 0.0, parameters).slope, seen.curvature)
+        here = Slopes(seen.slope / weight, seen.curvature / weight)
+        balance = balanced(problem, (views, rows, i, span, law), here, parameters)
+        return Slopes(weight * balance.slope, balance.growth / rates.step)
