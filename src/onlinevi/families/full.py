@@ -102,8 +102,10 @@ class FullCovariance(Family):
         return belief._replace(mean=np.clip(belief.mean, frame[MEAN_LOW], frame[MEAN_HIGH]))
 
     def kl(self, belief: FullBelief, other: FullBelief | None = None) -> float:
-        """KL(belief‖other), by default to the prior; infinite where the belief is flat in a direction."""
+        """KL(belief‖other), by default to the prior; infinite where either is flat in a direction."""
         other = other or self.init(len(belief.mean))
+        if not np.diag(other.factor).all():
+            return np.inf
         with np.errstate(divide="ignore"):
             ratio = _solve(belief.factor, other.factor)
             shift = _solve((belief.mean - other.mean)[np.newaxis], other.factor)
@@ -119,7 +121,7 @@ class FullCovariance(Family):
         """λ of a belief whose covariance has an inverse."""
         if not np.diag(belief.factor).all():
             raise ValueError(
-                "the covariance is singular: it has no natural parameters; use NGVI or Implicit, which keep it so"
+                "the covariance is singular: it has no natural parameters; use NGVI or Implicit, which keep it regular"
             )
         inverse = _solve(np.eye(len(belief.mean)), belief.factor)
         precision = inverse @ inverse.T

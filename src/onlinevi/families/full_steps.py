@@ -108,8 +108,8 @@ def whitened(
     rates: Rates,
     frame: Any,
 ) -> None:
-    """R moves from the identity: its entry (k, j) has the gradient e2·w_k·w_j, above the diagonal as a mean, on it as a std."""
-    mean, factor, _, _, w, _ = views
+    """R moves from the identity: entry (k, j) has the gradient e2·w_k·w_j, above the diagonal as a mean, on it as a std."""
+    mean, _, _, _, w, _ = views
     dim, still, none = len(mean), Belief(0.0, 1.0), Totals(0.0, 0.0)
     prior = Prior(0.0, 1.0)
     clear_sum(views)
@@ -140,12 +140,13 @@ def by_prediction(
     """
     w = views[4]
     spread = ns.sqrt(law.variance)
-    if not spread > 0.0:
+    clear_sum(views)
+    if not spread > 0.0:  # nothing to move, but the gradient still counts
+        move_mean(views, rows, i, seen, 0.0, frame)
         return
     new = new_belief(Belief(0.0, spread), Gradient(taken.slope, taken.curvature), Totals(0.0, 0.0), rates, Prior(0.0, 1.0))
     shrunk = new.std / spread
     growth = (1.0 - shrunk) * (1.0 + shrunk) / (shrunk * shrunk) / law.variance
-    clear_sum(views)
     below = 1.0
     for k in range(len(w) - 1, -1, -1):
         above = below + growth * w[k] * w[k]

@@ -17,8 +17,12 @@ from onlinevi.types import Expected, Real, Slopes
 QUASI_NEWTON_STEPS = 12
 BISECTIONS = 200
 ROUNDING = 4e-16
-SETTLED = 1e-9
-"""A last step this small, relatively, leaves an error far below it."""
+SETTLED = 1e-11
+"""A last quasi-Newton step this small, relatively, leaves an error of its size at most."""
+FOUND = 1e-14
+"""The same for Newton steps and for brackets, which only the slow way takes."""
+LARGEST_LOG = 600.0
+"""The precision grows by e^600 at most: far beyond what a float can tell from infinite."""
 NEAR = 1e-3
 """From here on the tangent is moved along."""
 TANGENT_HOLDS = 1e-8
@@ -75,11 +79,16 @@ def balanced(problem: Problem, place: Any, seen: Slopes, parameters: Any) -> Bal
     pp, pg, gp, gg = 1.0 + problem.pull * seen.curvature, 0.0, 0.0, 1.0
     for _ in range(QUASI_NEWTON_STEPS):
         determinant = pp * gg - pg * gp
-        step = (pg * missing - gg * off) / determinant
-        rise = ns.maximum((gp * off - pp * missing) / determinant, -0.9 * growth)
-        move = ns.maximum(ns.absolute(step) / (ns.absolute(prediction) + spread), ns.absolute(rise) * problem.most)
+        step, rise = (pg * missing - gg * off) / determinant, (gp * off - pp * missing) / determinant
+        wide, tall = ns.absolute(prediction) + spread, 1.0 + growth * problem.most
+        move = ns.maximum(ns.absolute(step) / wide, ns.absolute(rise) * problem.most / tall)
         if move <= SETTLED:
-            return Balance(prediction + step, growth + rise, true_slope(problem, prediction, loss, pg * rise))
+            # What was learned may be wrong, and a wrong step short: what is known must say so too.
+            left = ns.absolute(off) / (wide * (1.0 + problem.pull * loss.curvature))
+            if ns.maximum(left, ns.absolute(missing) * problem.most / tall) <= 10.0 * SETTLED:
+                return Balance(prediction + step, growth + rise, true_slope(problem, prediction, loss, pg * rise))
+            break
+        rise = ns.maximum(rise, -0.9 * growth)
         prediction, growth = prediction + step, growth + rise
         if move <= NEAR and ns.absolute(growth - tangent.growth) * tangent.decay > TANGENT_HOLDS:
             tangent = touching(place, growth)
@@ -108,22 +117,38 @@ def true_slope(problem: Problem, prediction: Real, loss: Expected, drift: Real) 
 
 
 def bracketed(problem: Problem, place: Any, parameters: Any) -> Balance:
-    """The solution by halving an interval of growths: rate·e2 − growth changes its sign there only."""
-    low, high = 0.0, 1.0 / problem.most
-    found = nearest(problem, ns.sqrt(touching(place, high).variance), parameters)
-    while problem.rate * found.growth > high:
-        low, high = high, 4.0 * high
-        found = nearest(problem, ns.sqrt(touching(place, high).variance), parameters)
+    """The solution by a bracket around g = log(1 + growth·most): log(1 + rate·e2·most) − g changes its sign there only.
+
+    In these logs it is close to a line, so secants through the ends get there soon; every fourth step halves the bracket.
+    """
+    low, found = 0.0, nearest(problem, ns.sqrt(problem.most), parameters)
+    low_gap = gap = ns.log1p(problem.rate * found.growth * problem.most)
+    high, high_gap = low, gap
     for _ in range(BISECTIONS):
-        if high - low <= ROUNDING * high:
+        if not (high_gap > 0.0 and high < LARGEST_LOG):
             break
-        middle = 0.5 * (low + high) if high < 4.0 * low else ns.sqrt(ns.maximum(low, 1e-8 * high)) * ns.sqrt(high)
-        found = nearest(problem, ns.sqrt(touching(place, middle).variance), parameters)
-        if problem.rate * found.growth > middle:
-            low = middle
+        low, low_gap = high, high_gap
+        high = ns.minimum(low + 2.0 * low_gap, LARGEST_LOG)
+        found = nearest(problem, spread_after(problem, place, high), parameters)
+        high_gap = gap = ns.log1p(problem.rate * found.growth * problem.most) - high
+    rose, k = False, 0
+    while k < BISECTIONS and ns.minimum(ns.absolute(gap), high - low) > FOUND * (1.0 + high):
+        k += 1
+        middle = low + (high - low) * low_gap / (low_gap - high_gap)
+        if k % 4 == 0 or not low < middle < high:
+            middle = 0.5 * (low + high)
+        found = nearest(problem, spread_after(problem, place, middle), parameters)
+        gap = ns.log1p(problem.rate * found.growth * problem.most) - middle
+        # An end that stays twice counts half, or secants would never move it.
+        if gap > 0.0:
+            low, low_gap, high_gap, rose = middle, gap, 0.5 * high_gap if rose else high_gap, True
         else:
-            high = middle
-    return Balance(found.prediction, high, found.slope)
+            high, high_gap, low_gap, rose = middle, gap, low_gap if rose else 0.5 * low_gap, False
+    return Balance(found.prediction, problem.rate * found.growth, found.slope)
+
+
+def spread_after(problem: Problem, place: Any, log_growth: Real) -> Real:
+    return ns.sqrt(touching(place, (ns.exp(log_growth) - 1.0) / problem.most).variance)
 
 
 def nearest(problem: Problem, spread: Real, parameters: Any) -> Balance:
@@ -135,24 +160,37 @@ def nearest(problem: Problem, spread: Real, parameters: Any) -> Balance:
         return Balance(high, high_loss.curvature, high_loss.slope)
     if high < low:
         low, low_loss, high, high_loss = high, high_loss, low, low_loss
+    before, last, halve = high - low, high - low, True
     for _ in range(BISECTIONS):
-        step = (point - problem.start + problem.pull * loss.slope) / (1.0 + problem.pull * loss.curvature)
-        guess = point - step
-        if ns.absolute(step) <= SETTLED * (ns.absolute(point) + spread):
-            break
-        if not low < guess < high:
+        stiffness = 1.0 + problem.pull * loss.curvature
+        step = (point - problem.start + problem.pull * loss.slope) / stiffness
+        guess, size, halving = point - step, ns.absolute(step), ns.absolute(step) <= 0.5 * before
+        scale = ns.absolute(point) + spread
+        # Steps that no longer halve, so close to the root, are rounding.
+        if size <= FOUND * scale + ROUNDING * ns.absolute(problem.start) / stiffness or (size <= SETTLED * scale and not halving):
+            return Balance(point, loss.curvature, true_slope(problem, point, loss, 0.0))
+        # Newton's steps are taken while they halve (down an exponential each would be 1), or else, in turn, two others.
+        if not (halving and (low < guess < high or (loss.curvature > 0.0 and low <= guess <= high))):
             # Where the tangents at both ends meet; at a point, that is the kink of a loss made of two lines.
             meet = high_loss.value - low_loss.value + low_loss.slope * low - high_loss.slope * high
             guess = meet / (low_loss.slope - high_loss.slope)
+            halve = not halve
             rounding = ROUNDING * (ns.absolute(low) + ns.absolute(high))
-            if high - low <= rounding or (spread == 0.0 and (guess - low <= rounding or high - guess <= rounding)):
-                # On a kink the slope is whatever holds the prediction there.
-                return Balance(guess, loss.curvature, (problem.start - guess) / problem.pull)
-            if not low < guess < high or (spread > 0.0 and (guess - low <= rounding or high - guess <= rounding)):
+            if high - low <= 32.0 * rounding:
+                break
+            if spread == 0.0 and ns.absolute(high - guess) <= rounding:
+                guess = high - 8.0 * rounding  # a kink as far as can be told from here: bring the other end near
+            elif spread == 0.0 and ns.absolute(guess - low) <= rounding:
+                guess = low + 8.0 * rounding
+            elif halve or not low < guess < high:
                 guess = 0.5 * (low + high)
+        before, last = last, ns.absolute(guess - point)
         point, loss = guess, expected(problem.y, guess, spread, *parameters)
         if point - problem.start + problem.pull * loss.slope < 0.0:
             low, low_loss = point, loss
         else:
             high, high_loss = point, loss
-    return Balance(point, loss.curvature, true_slope(problem, point, loss, 0.0))
+    # On a kink the slope is whatever holds the prediction there.
+    point = 0.5 * (low + high)
+    held = ns.minimum(ns.maximum((problem.start - point) / problem.pull, low_loss.slope), high_loss.slope)
+    return Balance(point, loss.curvature, held)
