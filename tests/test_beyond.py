@@ -36,10 +36,10 @@ def test_every_method_has_its_row(name: str) -> None:
 
 
 def test_implicit_steps_stay_where_explicit_ones_overshoot() -> None:
-    methods = {name: METHODS[name] for name in ("SVB", "NGVI", "Implicit", "NGVI, full", "Implicit, full")}
+    methods = {name: METHODS[name] for name in ("SVB", "Implicit")}
     found = {run.method: run.average_loss for run in study([available("boston")], ["standard"], methods, 1, 506)}
-    assert found["Implicit"] < 0.2 < found["NGVI"] < found["SVB"]
-    assert found["NGVI, full"] == pytest.approx(found["Implicit, full"])  # with squared loss both are Bayes' rule
+    assert found["Implicit"] < 0.2
+    assert found["SVB"] > 1000.0
 
 
 def test_ranks_end_at_the_full_covariance() -> None:

@@ -324,7 +324,7 @@ def exact(X: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndar
             product += 2 * mp.mpf(label) * row
         covariance = precision**-1
         mean = covariance * product
-        return tuple(np.array(part.tolist(), dtype=float) for part in (mean, covariance, precision))  # type: ignore[return-value]
+        return tuple(np.array(part.tolist(), dtype=float) for part in (mean, covariance, precision))
 
 
 @pytest.mark.parametrize("rule", [ovi.NGVI(), ovi.Implicit(1.0)], ids=name)
@@ -425,12 +425,12 @@ def test_a_weight_of_two_is_twice_the_loss(rule: ovi.Rule, doubled: ovi.Rule) ->
     X, y = stream(ovi.Hinge(), 60, 4)
     weighted = ovi.learn(X, y, loss=ovi.Hinge(), rule=rule, family=FREE, weights=np.full(60, 2.0)).state
     plain = ovi.learn(X, y, loss=ovi.Hinge(), rule=doubled, family=FREE).state
-    assert_same(weighted.belief, plain.belief, 1e-11)  # type: ignore[arg-type]
+    assert_same(weighted.belief, plain.belief, 1e-11)
     assert weighted.loss == pytest.approx(2.0 * plain.loss, rel=1e-11)
     np.testing.assert_allclose(weighted.gradient, 2.0 * plain.gradient, rtol=1e-10, atol=1e-11)
     absent = ovi.learn(X, y, loss=ovi.Hinge(), rule=doubled, family=FREE, weights=np.repeat([1.0, 0.0], 30)).state
     first = ovi.learn(X[:30], y[:30], loss=ovi.Hinge(), rule=doubled, family=FREE).state
-    assert_same(absent.belief, first.belief, 1e-15)  # type: ignore[arg-type]
+    assert_same(absent.belief, first.belief, 1e-15)
 
 
 @pytest.mark.parametrize("rule", RULES, ids=name)
@@ -454,14 +454,14 @@ def test_a_state_is_a_value() -> None:
     state = ovi.learn(X, y, loss=ovi.Hinge(), rule=ovi.NGVI(), family=FREE).state
     np.testing.assert_allclose(state.std, np.sqrt(np.diag(state.belief.covariance)), rtol=1e-15)
     np.testing.assert_array_equal(state.belief.factor, np.triu(state.belief.factor))
-    for vector in (state.array, state.mean, state.belief.mean, state.belief.factor, state.gradient):  # type: ignore[attr-defined]
+    for vector in (state.array, state.mean, state.belief.mean, state.belief.factor, state.gradient):
         with pytest.raises(ValueError, match="read-only"):
             vector[0] = 1.0
     for twin in (pickle.loads(pickle.dumps(state)), copy.deepcopy(state)):
         assert twin == state
         learner = ovi.Linear(loss=ovi.Hinge(), rule=ovi.NGVI(), family=FREE)
         assert learner.update(twin, X[0], 1.0) == learner.update(state, X[0], 1.0)
-    packed = FREE.pack(state.belief)  # type: ignore[arg-type]
+    packed = FREE.pack(state.belief)
     assert len(packed) == FREE.belief_size(4) == 14
     for got, want in zip(FREE.unpack(packed, 4), state.belief, strict=True):
         np.testing.assert_array_equal(got, want)
@@ -529,7 +529,7 @@ def test_two_hundred_features_are_bayes_too() -> None:
     for rule in (ovi.NGVI(), ovi.Implicit(1.0)):
         belief = ovi.learn(X, y, loss=ovi.Squared(), rule=rule, family=FREE).state.belief
         np.testing.assert_allclose(belief.mean, mean, atol=1e-12)
-        np.testing.assert_allclose(belief.covariance, covariance, atol=1e-12)  # type: ignore[attr-defined]
+        np.testing.assert_allclose(belief.covariance, covariance, atol=1e-12)
 
 
 # --- what the family says about its beliefs
@@ -595,7 +595,7 @@ def test_merging_shards_is_bayes_on_all_of_them() -> None:
     family = ovi.FullCovariance(prior_mean=0.5, prior_std=[2.0, 1.0, 0.5, 3.0], box=None)
 
     def run(part: slice) -> FullBelief:
-        return ovi.learn(X[part], y[part], loss=ovi.Squared(), rule=ovi.NGVI(), family=family).state.belief  # type: ignore[return-value]
+        return ovi.learn(X[part], y[part], loss=ovi.Squared(), rule=ovi.NGVI(), family=family).state.belief
 
     whole, merged = run(slice(None)), family.merge([run(slice(0, 30)), run(slice(30, 45)), run(slice(45, 90))])
     assert_same(merged, whole, 1e-9)
@@ -676,6 +676,6 @@ def test_theorems_in_mean_and_std_are_refused() -> None:
         state = ovi.learn(X, y, loss=ovi.Hinge(), rule=rule, family=BOXED).state
         for comparator in (ovi.Belief(np.zeros(3), np.full(3, 0.5)), ovi.Belief(0.0, 0.5), Q):
             with pytest.raises(ValueError, match="these bounds are in"):
-                bounds.before_data(state, comparator, lipschitz=1.0)  # type: ignore[arg-type]
+                bounds.before_data(state, comparator, lipschitz=1.0)
             with pytest.raises(ValueError, match="these bounds are in"):
-                bounds.after_data(state, comparator)  # type: ignore[arg-type]
+                bounds.after_data(state, comparator)

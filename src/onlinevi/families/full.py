@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from onlinevi.families import full_steps
 from onlinevi.families.base import MEAN_HIGH, MEAN_LOW, Box, Family, PerCoordinate, check_std, frozen
@@ -30,7 +31,7 @@ class FullBelief(NamedTuple):
     @property
     def std(self) -> Vector:
         """The std of each coordinate by itself."""
-        return np.sqrt(np.square(self.factor).sum(axis=0))
+        return np.asarray(np.sqrt(np.square(self.factor).sum(axis=0)))
 
 
 class FullNatural(NamedTuple):
@@ -92,7 +93,7 @@ class FullCovariance(Family):
             factor = np.linalg.cholesky(covariance).T
         except np.linalg.LinAlgError as error:
             raise ValueError("the covariance is not positive definite: no Gaussian has it") from error
-        return FullBelief(np.array(mean), np.ascontiguousarray(factor))
+        return FullBelief(np.array(mean, dtype=float), np.ascontiguousarray(factor))
 
     def predict(self, belief: FullBelief, x: Any) -> tuple[Any, Any]:  # type: ignore[override]
         return x @ belief.mean, np.square(x @ belief.factor.T).sum(axis=-1)
@@ -171,7 +172,7 @@ class FullCovariance(Family):
         return full_steps.BY_FRAME[rule.frame]
 
 
-def _solve(rows: Vector, factor: Vector) -> Vector:
+def _solve(rows: Vector, factor: NDArray[np.floating]) -> Vector:
     """rows·factor⁻¹, factor upper triangular."""
     from scipy.linalg import solve_triangular
 

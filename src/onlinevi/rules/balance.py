@@ -183,7 +183,7 @@ def nearest(problem: Problem, spread: Real, parameters: Any) -> Balance:
             elif spread == 0.0 and ns.absolute(guess - low) <= rounding:
                 guess = low + 8.0 * rounding
             elif halve or not low < guess < high:
-                guess = 0.5 * (low + high)
+                guess = between(problem.start, low, high)
         before, last = last, ns.absolute(guess - point)
         point, loss = guess, expected(problem.y, guess, spread, *parameters)
         if point - problem.start + problem.pull * loss.slope < 0.0:
@@ -194,3 +194,11 @@ def nearest(problem: Problem, spread: Real, parameters: Any) -> Balance:
     point = 0.5 * (low + high)
     held = ns.minimum(ns.maximum((problem.start - point) / problem.pull, low_loss.slope), high_loss.slope)
     return Balance(point, loss.curvature, held)
+
+
+def between(start: Real, low: Real, high: Real) -> Real:
+    """The middle of an interval on one side of ``start``, in logs of the distance from there where it spans magnitudes."""
+    far = ns.maximum(ns.absolute(low - start), ns.absolute(high - start))
+    near = ns.maximum(far - (high - low), ROUNDING * far)
+    middle = start + ns.sqrt(near) * ns.sqrt(far) if low + high > 2.0 * start else start - ns.sqrt(near) * ns.sqrt(far)
+    return middle if far > 16.0 * near and low < middle < high else 0.5 * (low + high)
