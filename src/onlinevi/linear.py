@@ -33,7 +33,7 @@ from onlinevi.families import Family
 from onlinevi.losses import Loss
 from onlinevi.rules import Rule
 from onlinevi.rules.rates import rate_at, weigh
-from onlinevi.types import Rates, Slopes
+from onlinevi.types import Event, Rates, Slopes
 
 # The head of a packed state; behind it lie the belief, the gradient totals, and the drift where decisions are averaged.
 COUNT, WEIGHT, WEIGHT_SQUARE, LOSS, EXPECTED, PRODUCT, GRADIENT_SQUARE, SQUARE = range(8)
@@ -76,10 +76,10 @@ def one_pass(
         if weighted and weights[i] == 0.0:
             continue
         y = labels[i]
-        here = span(rows, i)
+        event = Event(rows, i, span(rows, i))
 
         # Decide, then see the label and pay.
-        law = moments(vectors, rows, i, here)
+        law = moments(vectors, event)
         spread = ns.sqrt(law.variance)
         loss = expected(y, law.prediction, 0.0, *parameters)
         cost = loss.value
@@ -130,12 +130,12 @@ def one_pass(
             if has_prior_term:
                 rates = weigh(rates.step, rate_at(settings[PRIOR_SCALE], settings[PRIOR_POWER], when), rates.per_variance)
         seen = Slopes(slope, curvature)
-        taken = settle(vectors, rows, i, here, y, law, seen, weight, rates, parameters)
+        taken = settle(vectors, event, y, law, seen, weight, rates, parameters)
         if len(drift) > 0:
-            add_decision(drift, mean, rows, here, -count)
-        advance(vectors, rows, i, here, law, seen, taken, pull, rates, frame)
+            add_decision(drift, mean, event, -count)
+        advance(vectors, event, law, seen, taken, pull, rates, frame)
         if len(drift) > 0:
-            add_decision(drift, mean, rows, here, count)
+            add_decision(drift, mean, event, count)
 
     if not weighted:
         weight_sum += count - state[COUNT]
@@ -149,13 +149,13 @@ def one_pass(
     return used
 
 
-def add_decision(drift: Any, mean: Any, rows: Any, here: Any, factor: Any) -> None:
+def add_decision(drift: Any, mean: Any, event: Event, factor: Any) -> None:
     """Before and after a step with ∓t, this sums t·(new mean − old mean): the average of all decisions is mean − drift/t.
 
     Unlike a sum of decisions it changes only where the row has values.
     """
-    for k in range(here[0], here[1]):
-        j = position(rows, k)
+    for k in range(event.span[0], event.span[1]):
+        j = position(event, k)
         drift[j] += factor * mean[j]
 
 
@@ -163,11 +163,11 @@ def dense_span(rows: Any, i: int) -> tuple[int, int]:
     return 0, rows.shape[1]
 
 
-def dense_value(rows: Any, i: int, k: int) -> Any:
-    return np.float64(rows[i, k])  # float32 rows too: squares of them would lose half the digits
+def dense_value(event: Event, k: int) -> Any:
+    return np.float64(event.rows[event.number, k])  # float32 rows too: squares of them would lose half the digits
 
 
-def dense_position(rows: Any, k: int) -> int:
+def dense_position(event: Event, k: int) -> int:
     return k
 
 
@@ -176,12 +176,12 @@ def sparse_span(rows: Any, i: int) -> tuple[Any, Any]:
     return np.uint64(rows[2][i]), np.uint64(rows[2][i + 1])
 
 
-def sparse_value(rows: Any, i: int, k: int) -> Any:
-    return np.float64(rows[0][k])
+def sparse_value(event: Event, k: int) -> Any:
+    return np.float64(event.rows[0][k])
 
 
-def sparse_position(rows: Any, k: int) -> Any:
-    return np.uint64(rows[1][k])
+def sparse_position(event: Event, k: int) -> Any:
+    return np.uint64(event.rows[1][k])
 
 
 def same_everywhere(setting: Any, j: int) -> Any:

@@ -51,6 +51,15 @@ class Expected(NamedTuple):
     curvature: Real
 
 
+class Event(NamedTuple):
+    """One row of a stream, as the compiled loop reads it."""
+
+    rows: Any
+    number: int
+    span: tuple[int, int]
+    """Where its values start and stop."""
+
+
 class Slopes(NamedTuple):
     """Derivatives of the expected loss in the prediction: ∂E/∂a and ∂²E/∂a²."""
 

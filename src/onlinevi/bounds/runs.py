@@ -103,7 +103,9 @@ def _checked(run: Trace | State, comparator: Belief) -> tuple[State, Plan]:
     state = run.state if isinstance(run, Trace) else run
     require_convex(state.plan.loss)
     if state.plan.family.correlated:
-        raise ValueError(f"{state.plan.family}: these bounds are in (mean, std), for MeanField() and Point(); certificate() holds")
+        raise ValueError(
+            f"{state.plan.family}: these bounds are in (mean, std), for MeanField() and Point(); certificate() holds"
+        )
     if state.count == 0:
         raise ValueError("the run is empty: a bound needs at least one event")
     require_inside(comparator, state.plan.family, state.plan.dim)

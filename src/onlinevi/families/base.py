@@ -119,6 +119,23 @@ class Family:
         mean = np.clip(belief.mean, frame[MEAN_LOW], frame[MEAN_HIGH])
         return Belief(mean, np.clip(belief.std, frame[STD_LOW], frame[STD_HIGH]))
 
+    def natural(self, belief: Any) -> Any:
+        """The natural parameters λ of a belief."""
+        raise TypeError("a family needs natural")
+
+    def from_natural(self, natural: Any) -> Any:
+        """The belief of λ."""
+        raise TypeError("a family needs from_natural")
+
+    def merge(self, beliefs: Sequence[Any]) -> Any:
+        """One belief from those of shards that started from this prior: prior + Σ (shard − prior), in natural parameters."""
+        if not beliefs:
+            raise ValueError("nothing to merge: give one belief a shard")
+        prior = self.natural(self.init(len(beliefs[0].mean)))
+        shards = [self.natural(belief) for belief in beliefs]
+        total = (part + sum(shard[k] - part for shard in shards) for k, part in enumerate(prior))
+        return self.from_natural(type(prior)._make(total))
+
     def predict(self, belief: Belief, x: Any) -> tuple[Any, Any]:
         """(a, v²): mean and variance of the prediction at a row, or at each row of a matrix (dense or sparse)."""
         squared = x.multiply(x) if hasattr(x, "multiply") else np.square(x)

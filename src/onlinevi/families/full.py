@@ -5,16 +5,16 @@ How the rules act on them is in ``full_steps.py``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from typing import Any, ClassVar, NamedTuple
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from onlinevi.families import full_steps
-from onlinevi.families.base import MEAN_HIGH, MEAN_LOW, Box, Family, PerCoordinate, check_std, frozen
-from onlinevi.types import Moments, Real, Vector
+from onlinevi.families.correlated import Correlated
+from onlinevi.types import Vector
 
 
 class FullBelief(NamedTuple):
@@ -49,28 +49,11 @@ class FullExpectation(NamedTuple):
 
 
 @dataclass(frozen=True)
-class FullCovariance(Family):
+class FullCovariance(Correlated):
     """A Gaussian with all covariances, from the prior N(prior_mean, prior_std²) on. A step costs O(d²).
 
     The box holds the means only: the domain of a covariance has no bounds here.
     """
-
-    prior_mean: PerCoordinate = 0.0
-    prior_std: PerCoordinate = 1.0
-    box: Box | None = field(default_factory=lambda: Box(std=None))
-    gaussian: ClassVar[bool] = True
-    correlated: ClassVar[bool] = True
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "prior_mean", frozen(self.prior_mean))
-        object.__setattr__(self, "prior_std", frozen(self.prior_std))
-        check_std(self.prior_std)
-        if self.box is not None and self.box.std is not None:
-            raise ValueError(f"{self.box}: a full covariance takes bounds for its means only; set Box(mean=…, std=None)")
-
-    @property
-    def _prior_std(self) -> PerCoordinate:
-        return self.prior_std
 
     def belief_size(self, dim: int) -> int:
         return dim + dim * (dim + 1) // 2
@@ -97,10 +80,6 @@ class FullCovariance(Family):
 
     def predict(self, belief: FullBelief, x: Any) -> tuple[Any, Any]:  # type: ignore[override]
         return x @ belief.mean, np.square(x @ belief.factor.T).sum(axis=-1)
-
-    def project(self, belief: FullBelief) -> FullBelief:  # type: ignore[override]
-        frame = self.frame(len(belief.mean))
-        return belief._replace(mean=np.clip(belief.mean, frame[MEAN_LOW], frame[MEAN_HIGH]))
 
     def kl(self, belief: FullBelief, other: FullBelief | None = None) -> float:
         """KL(belief‖other), by default to the prior; infinite where either is flat in a direction."""
@@ -146,26 +125,11 @@ class FullCovariance(Family):
         """The belief of μ. Variances that are small beside the squared means have lost digits in E[θθᵀ]."""
         return self.from_covariance(expectation.first, expectation.second - np.outer(expectation.first, expectation.first))
 
-    def merge(self, beliefs: Sequence[FullBelief]) -> FullBelief:
-        """One belief from those of shards that started from this prior: prior + Σ (shard − prior), in natural parameters."""
-        if not beliefs:
-            raise ValueError("nothing to merge: give one belief a shard")
-        prior = self.natural(self.init(len(beliefs[0].mean)))
-        shards = [self.natural(belief) for belief in beliefs]
-        first = prior.first + sum(shard.first - prior.first for shard in shards)
-        second = prior.second + sum(shard.second - prior.second for shard in shards)
-        return self.from_natural(FullNatural(first, second))
-
     # --- parts of the compiled loop
 
     views = staticmethod(full_steps.views)
     moments = staticmethod(full_steps.moments)
     squares = staticmethod(full_steps.squares)
-
-    @staticmethod
-    def variance_after(views: Any, rows: Any, i: int, span: Any, law: Moments, growth: Real) -> tuple[Real, Real]:
-        variance = law.variance / (1.0 + growth * law.variance)
-        return variance, variance * variance
 
     @classmethod
     def advance_for(cls, rule: Any) -> Callable[..., None]:

@@ -14,7 +14,8 @@ import numpy as np
 from onlinevi import ns
 from onlinevi.contract import at, keeps_std_total, new_belief, value
 from onlinevi.families.base import MEAN_HIGH, MEAN_LOW, PRIOR_MEAN, PRIOR_STD
-from onlinevi.types import Belief, Frame, Gradient, Moments, Prior, Rates, Real, Slopes, Totals
+from onlinevi.families.correlated import conditioned
+from onlinevi.types import Belief, Event, Frame, Gradient, Moments, Prior, Rates, Real, Slopes, Totals
 
 
 def views(belief: Any, totals: Any, dim: int) -> Any:
@@ -27,17 +28,17 @@ def start_of(i: int, dim: int) -> Any:
     return np.uint64(i * (2 * dim - i - 1) // 2)
 
 
-def moments(views: Any, rows: Any, i: int, span: Any) -> Moments:
+def moments(views: Any, event: Event) -> Moments:
     mean, factor, _, _, w, _ = views
     dim = len(mean)
     prediction = variance = row_square = spread_square = 0.0
     for k in range(dim - 1, -1, -1):
-        x, start = value(rows, i, k), start_of(k, dim)
+        x, start = value(event, k), start_of(k, dim)
         prediction += mean[k] * x
         row_square += x * x
         total = 0.0
         for j in range(np.uint64(k), np.uint64(dim)):
-            total += factor[start + j] * value(rows, i, j)
+            total += factor[start + j] * value(event, j)
         w[k] = total
         variance += total * total
         spread_square += total * total * row_square  # Σ_{j ≥ k} x_j², as rows come from the last one up
@@ -56,9 +57,7 @@ def squares(views: Any) -> tuple[Real, Real]:
 
 def in_entries(
     views: Any,
-    rows: Any,
-    i: int,
-    span: Any,
+    event: Event,
     law: Moments,
     seen: Slopes,
     taken: Slopes,
@@ -71,7 +70,7 @@ def in_entries(
     prior_mean, prior_std, low, high = frame[PRIOR_MEAN], frame[PRIOR_STD], frame[MEAN_LOW], frame[MEAN_HIGH]
     dim = len(mean)
     for j in range(dim):
-        gradient = seen.slope * value(rows, i, j) + ridge * mean[j]
+        gradient = seen.slope * value(event, j) + ridge * mean[j]
         mean_total[j] += gradient
         prior = Prior(at(prior_mean, j), at(prior_std, j))
         new = new_belief(Belief(mean[j], 1.0), Gradient(gradient, 0.0), Totals(mean_total[j], 0.0), rates, prior)
@@ -81,7 +80,7 @@ def in_entries(
         diagonal, total = 0.0, 0.0
         for j in range(np.uint64(k), np.uint64(dim)):
             entry = factor[start + j]
-            gradient = force * value(rows, i, j) + ridge * entry
+            gradient = force * value(event, j) + ridge * entry
             if keeps_std_total():
                 total = factor_total[start + j] + gradient
                 factor_total[start + j] = total
@@ -98,9 +97,7 @@ def in_entries(
 
 def whitened(
     views: Any,
-    rows: Any,
-    i: int,
-    span: Any,
+    event: Event,
     law: Moments,
     seen: Slopes,
     taken: Slopes,
@@ -118,14 +115,12 @@ def whitened(
         new = new_belief(still, Gradient(force, force * w[k]), none, rates, prior)
         fold_row(views, k, new.std, new.mean)
     shift = new_belief(still, Gradient(taken.slope, 0.0), none, rates, prior).mean
-    move_mean(views, rows, i, seen, shift, frame)
+    move_mean(views, event, seen, shift, frame)
 
 
 def by_prediction(
     views: Any,
-    rows: Any,
-    i: int,
-    span: Any,
+    event: Event,
     law: Moments,
     seen: Slopes,
     taken: Slopes,
@@ -133,27 +128,17 @@ def by_prediction(
     rates: Rates,
     frame: Any,
 ) -> None:
-    """The rule moves the law of the prediction from N(a, v²) to N(a', v'²); given the prediction, all else stays as it was.
-
-    Then P' = P + growth·xxᵀ with 1 + growth·v² = (v/v')². R is the factor of I − k·wwᵀ, written in the sums of w² from below,
-    which only add.
-    """
+    """P' = P + growth·xxᵀ: R is the factor of I − k·wwᵀ, written in the sums of w² from below, which only add."""
     w = views[4]
-    spread = ns.sqrt(law.variance)
+    growth, shift = conditioned(law, taken, rates)
     clear_sum(views)
-    if not spread > 0.0:  # nothing to move, but the gradient still counts
-        move_mean(views, rows, i, seen, 0.0, frame)
-        return
-    new = new_belief(Belief(0.0, spread), Gradient(taken.slope, taken.curvature), Totals(0.0, 0.0), rates, Prior(0.0, 1.0))
-    shrunk = new.std / spread
-    growth = (1.0 - shrunk) * (1.0 + shrunk) / (shrunk * shrunk) / law.variance
     below = 1.0
     for k in range(len(w) - 1, -1, -1):
         above = below + growth * w[k] * w[k]
         kept = ns.sqrt(below / above)
         fold_row(views, k, kept, -growth * w[k] / below * kept)
         below = above
-    move_mean(views, rows, i, seen, new.mean / law.variance, frame)
+    move_mean(views, event, seen, shift, frame)
 
 
 def clear_sum(views: Any) -> None:
@@ -173,12 +158,12 @@ def fold_row(views: Any, k: int, scale: Real, shift: Real) -> None:
         total[j] = below + weight * entry
 
 
-def move_mean(views: Any, rows: Any, i: int, seen: Slopes, shift: Real, frame: Any) -> None:
+def move_mean(views: Any, event: Event, seen: Slopes, shift: Real, frame: Any) -> None:
     """mean + shift·Σx, in the box; S is Σx by now."""
     mean, _, mean_total, _, _, total = views
     low, high = frame[MEAN_LOW], frame[MEAN_HIGH]
     for j in range(len(mean)):
-        mean_total[j] += seen.slope * value(rows, i, j)
+        mean_total[j] += seen.slope * value(event, j)
         mean[j] = ns.minimum(ns.maximum(mean[j] + shift * total[j], at(low, j)), at(high, j))
 
 

@@ -6,14 +6,14 @@ How a row and a rule act on them is in ``low_rank_steps.py``.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Any, ClassVar, NamedTuple
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from onlinevi.families import low_rank_steps
-from onlinevi.families.base import MEAN_HIGH, MEAN_LOW, Box, Family, PerCoordinate, check_std, frozen
-from onlinevi.types import Frame, Moments, Real, Vector
+from onlinevi.families.correlated import Correlated
+from onlinevi.types import Frame, Vector
 
 
 class LowRankBelief(NamedTuple):
@@ -49,7 +49,7 @@ class LowRankNatural(NamedTuple):
 
 
 @dataclass(frozen=True)
-class LowRank(Family):
+class LowRank(Correlated):
     """A Gaussian whose precision is diag(u) + WWᵀ with ``rank`` columns in W, from the prior on. A step costs O(d·rank²).
 
     An event adds growth·xxᵀ to the precision: a new column √growth·x of W. Of [W, √growth·x] the ``rank`` strongest singular
@@ -61,24 +61,15 @@ class LowRank(Family):
     The box holds the means only. A rank above the number of coordinates is that number.
     """
 
-    rank: int
-    prior_mean: PerCoordinate = 0.0
-    prior_std: PerCoordinate = 1.0
-    box: Box | None = field(default_factory=lambda: Box(std=None))
-    gaussian: ClassVar[bool] = True
-    correlated: ClassVar[bool] = True
+    rank: int = 10
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if isinstance(self.rank, bool) or self.rank != int(self.rank) or self.rank < 1:
             raise ValueError(f"rank={self.rank!r}: needs a whole number ≥ 1; for independent coordinates use MeanField()")
         object.__setattr__(self, "rank", int(self.rank))
-        object.__setattr__(self, "prior_mean", frozen(self.prior_mean))
-        object.__setattr__(self, "prior_std", frozen(self.prior_std))
-        check_std(self.prior_std)
         if not all(1e-150 < std < 1e150 for std in np.atleast_1d(self.prior_std)):
             raise ValueError(f"prior_std={self.prior_std!r}: 1/prior_std² must be a float; rescale the features")
-        if self.box is not None and self.box.std is not None:
-            raise ValueError(f"{self.box}: a low-rank precision takes bounds for its means only; set Box(mean=…, std=None)")
 
     def check_rule(self, rule: Any) -> None:
         if rule.frame is not Frame.PREDICTION:
@@ -86,10 +77,6 @@ class LowRank(Family):
                 f"{type(rule).__name__} moves the entries of a triangular factor of the covariance, which a low-rank "
                 "precision has not: use NGVI() or Implicit(), or FullCovariance()"
             )
-
-    @property
-    def _prior_std(self) -> PerCoordinate:
-        return self.prior_std
 
     def belief_size(self, dim: int) -> int:
         return dim * (2 + self._columns(dim))
@@ -115,10 +102,6 @@ class LowRank(Family):
         inside = np.square(x @ (basis / np.sqrt(belief.diagonal)[:, np.newaxis]))
         outside = x.multiply(x) @ (1.0 / belief.diagonal) - inside.sum(axis=-1)
         return x @ belief.mean, np.maximum(outside, 0.0) + inside @ (1.0 / stretch)
-
-    def project(self, belief: LowRankBelief) -> LowRankBelief:  # type: ignore[override]
-        frame = self.frame(len(belief.mean))
-        return belief._replace(mean=np.clip(belief.mean, frame[MEAN_LOW], frame[MEAN_HIGH]))
 
     def kl(self, belief: LowRankBelief, other: LowRankBelief | None = None) -> float:
         """KL(belief‖other), by default to the prior."""
@@ -175,11 +158,6 @@ class LowRank(Family):
     moments = staticmethod(low_rank_steps.moments)
     squares = staticmethod(low_rank_steps.squares)
     advance = staticmethod(low_rank_steps.by_prediction)
-
-    @staticmethod
-    def variance_after(views: Any, rows: Any, i: int, span: Any, law: Moments, growth: Real) -> tuple[Real, Real]:
-        variance = law.variance / (1.0 + growth * law.variance)
-        return variance, variance * variance
 
 
 def _directions(belief: LowRankBelief) -> tuple[Vector, Vector]:

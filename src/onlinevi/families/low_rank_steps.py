@@ -12,9 +12,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from onlinevi import ns
-from onlinevi.contract import at, new_belief, value
+from onlinevi.contract import at, value
 from onlinevi.families.base import MEAN_HIGH, MEAN_LOW
-from onlinevi.types import Belief, Gradient, Moments, Prior, Rates, Real, Slopes, Totals
+from onlinevi.families.correlated import conditioned
+from onlinevi.types import Event, Moments, Rates, Real, Slopes
 
 BLOCK = 128
 """How many coordinates are worked on at a time: W's part of them stays in the nearest cache."""
@@ -63,12 +64,12 @@ def views(belief: Any, totals: Any, dim: int) -> Views:
     )
 
 
-def moments(views: Views, rows: Any, i: int, span: Any) -> Moments:
+def moments(views: Views, event: Event) -> Moments:
     """v² = xᵀΣx = Σ u·(Σx)² + ‖WᵀΣx‖², a sum of squares."""
     mean, row = views.mean, views.row
     prediction = row_square = 0.0
     for j in range(len(mean)):
-        x = value(rows, i, j)
+        x = value(event, j)
         row[j] = x
         prediction += mean[j] * x
         row_square += x * x
@@ -85,25 +86,13 @@ def moments(views: Views, rows: Any, i: int, span: Any) -> Moments:
 
 
 def squares(views: Views) -> tuple[Real, Real]:
-    """(‖mean‖², tr Σ), with the factor of K that the row before left."""
-    mean, diagonal, columns, lower, part = views.mean, views.diagonal, views.columns, views.lower, views.rest
-    means = variances = 0.0
-    for j in range(len(mean)):
-        means += mean[j] * mean[j]
-        for k in range(len(part)):
-            part[k] = columns[k * len(mean) + j] / diagonal[j]
-        forward(lower, part)
-        variances += 1.0 / diagonal[j]
-        for k in range(len(part)):
-            variances -= part[k] * part[k]
-    return means, variances
+    """Not asked for: a ridge is refused."""
+    return 0.0, 0.0
 
 
 def by_prediction(
     views: Views,
-    rows: Any,
-    i: int,
-    span: Any,
+    event: Event,
     law: Moments,
     seen: Slopes,
     taken: Slopes,
@@ -111,17 +100,8 @@ def by_prediction(
     rates: Rates,
     frame: Any,
 ) -> None:
-    """The rule moves the law of the prediction from N(a, v²) to N(a', v'²); given the prediction, all else stays as it was.
-
-    Then P' = P + growth·xxᵀ with 1 + growth·v² = (v/v')², and the mean moves along the exact Σx.
-    """
-    spread = ns.sqrt(law.variance)
-    if not spread > 0.0:
-        return
-    new = new_belief(Belief(0.0, spread), Gradient(taken.slope, taken.curvature), Totals(0.0, 0.0), rates, Prior(0.0, 1.0))
-    shrunk = new.std / spread
-    growth = (1.0 - shrunk) * (1.0 + shrunk) / (shrunk * shrunk) / law.variance
-    shift = new.mean / law.variance
+    """P' = P + growth·xxᵀ as nearly as the rank allows; the mean moves along the exact Σx."""
+    growth, shift = conditioned(law, taken, rates)
     mean, mean_total, row, reached = views.mean, views.mean_total, views.row, views.reached
     low, high = frame[MEAN_LOW], frame[MEAN_HIGH]
     for j in range(len(mean)):

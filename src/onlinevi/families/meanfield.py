@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, NamedTuple
 
@@ -23,7 +22,7 @@ from onlinevi.families.base import (
     check_std,
     frozen,
 )
-from onlinevi.types import Belief, Gradient, Moments, Prior, Rates, Real, Slopes, Totals, Vector
+from onlinevi.types import Belief, Event, Gradient, Moments, Prior, Rates, Real, Slopes, Totals, Vector
 
 
 class Natural(NamedTuple):
@@ -106,16 +105,6 @@ class MeanField(Family):
             raise ValueError("no Gaussian has these expectation parameters: E[θ²] is below E[θ]²")
         return Belief(np.array(expectation.first), np.sqrt(variance))
 
-    def merge(self, beliefs: Sequence[Belief]) -> Belief:
-        """One belief from those of shards that started from this prior: prior + Σ (shard − prior), in natural parameters."""
-        if not beliefs:
-            raise ValueError("nothing to merge: give one belief a shard")
-        prior = self.natural(self.init(len(beliefs[0].mean)))
-        shards = [self.natural(belief) for belief in beliefs]
-        first = prior.first + sum(shard.first - prior.first for shard in shards)
-        second = prior.second + sum(shard.second - prior.second for shard in shards)
-        return self.from_natural(Natural(first, second))
-
     # --- parts of the compiled loop
 
     @staticmethod
@@ -123,11 +112,11 @@ class MeanField(Family):
         return belief[:dim], belief[dim:], totals[:dim], totals[dim:]
 
     @staticmethod
-    def moments(views: Any, rows: Any, i: int, span: Any) -> Moments:
+    def moments(views: Any, event: Event) -> Moments:
         mean, std, _, _ = views
         prediction = variance = row_square = spread_square = 0.0
-        for k in range(span[0], span[1]):
-            j, x = position(rows, k), value(rows, i, k)
+        for k in range(event.span[0], event.span[1]):
+            j, x = position(event, k), value(event, k)
             spread = std[j] * x
             prediction += mean[j] * x
             variance += spread * spread
@@ -136,11 +125,11 @@ class MeanField(Family):
         return Moments(prediction, variance, variance, row_square, spread_square)
 
     @staticmethod
-    def variance_after(views: Any, rows: Any, i: int, span: Any, law: Moments, growth: Real) -> tuple[Real, Real]:
+    def variance_after(views: Any, event: Event, law: Moments, growth: Real) -> tuple[Real, Real]:
         _, std, _, _ = views
         variance = decay = 0.0
-        for k in range(span[0], span[1]):
-            spread = std[position(rows, k)] * value(rows, i, k)
+        for k in range(event.span[0], event.span[1]):
+            spread = std[position(event, k)] * value(event, k)
             part = spread * spread / (1.0 + growth * spread * spread)
             variance += part
             decay += part * part
@@ -158,9 +147,7 @@ class MeanField(Family):
     @staticmethod
     def advance(
         views: Any,
-        rows: Any,
-        i: int,
-        span: Any,
+        event: Event,
         law: Moments,
         seen: Slopes,
         taken: Slopes,
@@ -171,8 +158,8 @@ class MeanField(Family):
         mean, std, mean_total, std_total = views
         prior_mean, prior_std = frame[PRIOR_MEAN], frame[PRIOR_STD]
         mean_low, mean_high, std_low, std_high = frame[MEAN_LOW], frame[MEAN_HIGH], frame[STD_LOW], frame[STD_HIGH]
-        for k in range(span[0], span[1]):
-            j, x = position(rows, k), value(rows, i, k)
+        for k in range(event.span[0], event.span[1]):
+            j, x = position(event, k), value(event, k)
             now = Belief(mean[j], std[j])
             gradient, slope = Gradient(taken.slope * x, taken.curvature * x * x), seen.slope * x
             if ridge > 0.0:

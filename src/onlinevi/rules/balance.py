@@ -8,6 +8,7 @@ evaluations of the loss; where they do not settle, bracketing does, always.
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 from onlinevi import ns
@@ -63,7 +64,8 @@ def spread_at(tangent: Tangent, most: Real, growth: Real) -> Real:
 
 
 def touching(place: Any, growth: Real) -> Tangent:
-    variance, decay = variance_after(*place, growth)
+    views, event, law = place
+    variance, decay = variance_after(views, event, law, growth)
     return Tangent(growth, variance, decay / variance)
 
 
@@ -86,7 +88,9 @@ def balanced(problem: Problem, place: Any, seen: Slopes, parameters: Any) -> Bal
             # What was learned may be wrong, and a wrong step short: what is known must say so too.
             left = ns.absolute(off) / (wide * (1.0 + problem.pull * loss.curvature))
             if ns.maximum(left, ns.absolute(missing) * problem.most / tall) <= 10.0 * SETTLED:
-                return Balance(prediction + step, growth + rise, true_slope(problem, prediction, loss, pg * rise))
+                return Balance(
+                    prediction + step, growth + rise, true_slope(problem, prediction, loss, pg * rise / problem.pull)
+                )
             break
         rise = ns.maximum(rise, -0.9 * growth)
         prediction, growth = prediction + step, growth + rise
@@ -109,10 +113,10 @@ def balanced(problem: Problem, place: Any, seen: Slopes, parameters: Any) -> Bal
 
 
 def true_slope(problem: Problem, prediction: Real, loss: Expected, drift: Real) -> Real:
-    """e1 at the root near ``prediction``, along the tangent of e1 and free of cancellation; ``drift`` is pull·(change of e1
-    by the spread).
+    """e1 at the root near ``prediction``, along the tangent of e1 and free of cancellation; ``drift`` is e1's change by the
+    spread.
     """
-    ahead = loss.slope + loss.curvature * (problem.start - prediction) + drift / problem.pull
+    ahead = loss.slope + loss.curvature * (problem.start - prediction) + drift
     return ahead / (1.0 + problem.pull * loss.curvature)
 
 
@@ -121,75 +125,66 @@ def bracketed(problem: Problem, place: Any, parameters: Any) -> Balance:
 
     In these logs it is close to a line, so secants through the ends get there soon; every fourth step halves the bracket.
     """
-    low, found = 0.0, nearest(problem, ns.sqrt(problem.most), parameters)
-    low_gap = gap = ns.log1p(problem.rate * found.growth * problem.most)
-    high, high_gap = low, gap
-    for _ in range(BISECTIONS):
-        if not (high_gap > 0.0 and high < LARGEST_LOG):
-            break
-        low, low_gap = high, high_gap
-        high = ns.minimum(low + 2.0 * low_gap, LARGEST_LOG)
-        found = nearest(problem, spread_after(problem, place, high), parameters)
-        high_gap = gap = ns.log1p(problem.rate * found.growth * problem.most) - high
-    rose, k = False, 0
-    while k < BISECTIONS and ns.minimum(ns.absolute(gap), high - low) > FOUND * (1.0 + high):
-        k += 1
-        middle = low + (high - low) * low_gap / (low_gap - high_gap)
-        if k % 4 == 0 or not low < middle < high:
-            middle = 0.5 * (low + high)
-        found = nearest(problem, spread_after(problem, place, middle), parameters)
+    low, low_gap, high, high_gap, rose, middle = 0.0, 0.0, LARGEST_LOG, 0.0, False, 0.0
+    for k in range(BISECTIONS):
+        spread = ns.sqrt(touching(place, (ns.exp(middle) - 1.0) / problem.most).variance)
+        found = nearest(problem, spread, parameters)
         gap = ns.log1p(problem.rate * found.growth * problem.most) - middle
+        if not (ns.absolute(gap) > FOUND * (1.0 + middle) and high - low > FOUND * (1.0 + high)):
+            break
         # An end that stays twice counts half, or secants would never move it.
         if gap > 0.0:
             low, low_gap, high_gap, rose = middle, gap, 0.5 * high_gap if rose else high_gap, True
         else:
             high, high_gap, low_gap, rose = middle, gap, low_gap if rose else 0.5 * low_gap, False
+        if high_gap == 0.0:
+            middle = ns.minimum(low + 2.0 * low_gap, high)  # no bracket yet
+        else:
+            middle = low + (high - low) * low_gap / (low_gap - high_gap)
+            if k % 4 == 0 or not low < middle < high:
+                middle = 0.5 * (low + high)
     return Balance(found.prediction, problem.rate * found.growth, found.slope)
-
-
-def spread_after(problem: Problem, place: Any, log_growth: Real) -> Real:
-    return ns.sqrt(touching(place, (ns.exp(log_growth) - 1.0) / problem.most).variance)
 
 
 def nearest(problem: Problem, spread: Real, parameters: Any) -> Balance:
     """The prediction alone, at a fixed spread: the root of an increasing function. ``growth`` is the curvature e2 there."""
-    point, loss = problem.start, expected(problem.y, problem.start, spread, *parameters)
-    low, high = point, point - problem.pull * loss.slope
-    low_loss, high_loss = loss, expected(problem.y, high, spread, *parameters)
-    if high_loss.slope == low_loss.slope:
-        return Balance(high, high_loss.curvature, high_loss.slope)
-    if high < low:
-        low, low_loss, high, high_loss = high, high_loss, low, low_loss
-    before, last, halve = high - low, high - low, True
-    for _ in range(BISECTIONS):
-        stiffness = 1.0 + problem.pull * loss.curvature
-        step = (point - problem.start + problem.pull * loss.slope) / stiffness
-        guess, size, halving = point - step, ns.absolute(step), ns.absolute(step) <= 0.5 * before
-        scale = ns.absolute(point) + spread
+    point = low = high = problem.start
+    low_loss = high_loss = Expected(0.0, 0.0, 0.0)
+    before = last = math.inf
+    halve = True
+    for k in range(BISECTIONS):
+        loss = expected(problem.y, point, spread, *parameters)
+        off, stiffness = point - problem.start + problem.pull * loss.slope, 1.0 + problem.pull * loss.curvature
+        step = ns.absolute(off) / stiffness
+        scale, halving = ns.absolute(point) + spread, step <= 0.5 * before
         # Steps that no longer halve, so close to the root, are rounding.
-        if size <= FOUND * scale + ROUNDING * ns.absolute(problem.start) / stiffness or (size <= SETTLED * scale and not halving):
+        near = step <= FOUND * scale + ROUNDING * ns.absolute(problem.start) / stiffness
+        if near or (step <= SETTLED * scale and not halving) or not ns.absolute(off) >= 0.0:  # or it is not a number
             return Balance(point, loss.curvature, true_slope(problem, point, loss, 0.0))
+        if k == 0:
+            low_loss, high_loss = loss, loss
+        elif off < 0.0:
+            low, low_loss = point, loss
+        else:
+            high, high_loss = point, loss
+        guess = point - off / stiffness
+        if k == 0:
+            guess = point - off  # the slope falls on the way, so the root lies between
         # Newton's steps are taken while they halve (down an exponential each would be 1), or else, in turn, two others.
-        if not (halving and (low < guess < high or (loss.curvature > 0.0 and low <= guess <= high))):
-            # Where the tangents at both ends meet; at a point, that is the kink of a loss made of two lines.
-            meet = high_loss.value - low_loss.value + low_loss.slope * low - high_loss.slope * high
-            guess = meet / (low_loss.slope - high_loss.slope)
-            halve = not halve
+        elif not (halving and (low < guess < high or (loss.curvature > 0.0 and low <= guess <= high))):
             rounding = ROUNDING * (ns.absolute(low) + ns.absolute(high))
             if high - low <= 32.0 * rounding:
                 break
+            # Where the tangents at both ends meet; at a point, that is the kink of a loss made of two lines.
+            meet = high_loss.value - low_loss.value + low_loss.slope * low - high_loss.slope * high
+            guess, halve = meet / (low_loss.slope - high_loss.slope), not halve
             if spread == 0.0 and ns.absolute(high - guess) <= rounding:
                 guess = high - 8.0 * rounding  # a kink as far as can be told from here: bring the other end near
             elif spread == 0.0 and ns.absolute(guess - low) <= rounding:
                 guess = low + 8.0 * rounding
             elif halve or not low < guess < high:
                 guess = between(problem.start, low, high)
-        before, last = last, ns.absolute(guess - point)
-        point, loss = guess, expected(problem.y, guess, spread, *parameters)
-        if point - problem.start + problem.pull * loss.slope < 0.0:
-            low, low_loss = point, loss
-        else:
-            high, high_loss = point, loss
+        before, last, point = last, ns.absolute(guess - point), guess
     # On a kink the slope is whatever holds the prediction there.
     point = 0.5 * (low + high)
     held = ns.minimum(ns.maximum((problem.start - point) / problem.pull, low_loss.slope), high_loss.slope)

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from onlinevi import ns
 from onlinevi.rules.rates import Rate, as_rate
-from onlinevi.types import Belief, Frame, Gradient, Moments, Prior, Rates, Real, Slopes, Totals
+from onlinevi.types import Belief, Event, Frame, Gradient, Moments, Prior, Rates, Real, Slopes, Totals
 
 
 class Rule:
@@ -30,9 +30,7 @@ class Rule:
     @staticmethod
     def settle(
         views: Any,
-        rows: Any,
-        i: int,
-        span: Any,
+        event: Event,
         y: Real,
         law: Moments,
         seen: Slopes,

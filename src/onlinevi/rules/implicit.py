@@ -9,7 +9,7 @@ from onlinevi import ns
 from onlinevi.rules.balance import Problem, balanced, nearest
 from onlinevi.rules.base import RatedRule
 from onlinevi.rules.rates import Rate
-from onlinevi.types import Belief, Frame, Gradient, Moments, Prior, Rates, Real, Slopes, Totals
+from onlinevi.types import Belief, Event, Frame, Gradient, Moments, Prior, Rates, Real, Slopes, Totals
 
 
 @dataclass(frozen=True)
@@ -36,9 +36,7 @@ class Implicit(RatedRule):
     @staticmethod
     def settle(
         views: Any,
-        rows: Any,
-        i: int,
-        span: Any,
+        event: Event,
         y: Real,
         law: Moments,
         seen: Slopes,
@@ -51,5 +49,5 @@ class Implicit(RatedRule):
         if law.variance == 0.0:
             return Slopes(weight * nearest(problem, 0.0, parameters).slope, seen.curvature)
         here = Slopes(seen.slope / weight, seen.curvature / weight)
-        balance = balanced(problem, (views, rows, i, span, law), here, parameters)
+        balance = balanced(problem, (views, event, law), here, parameters)
         return Slopes(weight * balance.slope, balance.growth / rates.step)
