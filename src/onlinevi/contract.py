@@ -42,7 +42,7 @@ def keeps_std_total() -> bool:
 
 
 def settle(
-    views: Any, event: Event, y: Real, law: Moments, seen: Slopes, weight: Real, rates: Rates, parameters: Any
+    views: Any, rows: Any, event: Event, y: Real, law: Moments, seen: Slopes, weight: Real, rates: Rates, parameters: Any
 ) -> Slopes:
     """The slopes that the step follows: those seen before it, or those that will be true after it."""
     _hole("settle")
@@ -56,12 +56,12 @@ def views(belief: Any, totals: Any, dim: int) -> Any:
     _hole("views")
 
 
-def moments(views: Any, event: Event) -> Moments:
+def moments(views: Any, rows: Any, event: Event) -> Moments:
     """The law of the prediction at a row."""
     _hole("moments")
 
 
-def variance_after(views: Any, event: Event, law: Moments, growth: Real) -> tuple[Real, Real]:
+def variance_after(views: Any, rows: Any, event: Event, law: Moments, growth: Real) -> tuple[Real, Real]:
     """The prediction's variance V once growth·xxᵀ has been added to the precision, and −dV/dgrowth."""
     _hole("variance_after")
 
@@ -73,6 +73,7 @@ def squares(views: Any) -> tuple[Real, Real]:
 
 def advance(
     views: Any,
+    rows: Any,
     event: Event,
     law: Moments,
     seen: Slopes,
@@ -93,7 +94,7 @@ def span(rows: Any, i: int) -> tuple[int, int]:
     _hole("span")
 
 
-def value(event: Event, k: int) -> Real:
+def value(rows: Any, event: Event, k: int) -> Real:
     """The row's value at k, within its span."""
     _hole("value")
 
@@ -103,7 +104,7 @@ def filled() -> bool:
     _hole("filled")
 
 
-def position(event: Event, k: int) -> int:
+def position(rows: Any, k: int) -> int:
     """The coordinate that the value at k belongs to."""
     _hole("position")
 

@@ -76,10 +76,10 @@ def one_pass(
         if weighted and weights[i] == 0.0:
             continue
         y = labels[i]
-        event = Event(rows, i, span(rows, i))
+        event = Event(np.uint64(i), *span(rows, i))
 
         # Decide, then see the label and pay.
-        law = moments(vectors, event)
+        law = moments(vectors, rows, event)
         spread = ns.sqrt(law.variance)
         loss = expected(y, law.prediction, 0.0, *parameters)
         cost = loss.value
@@ -130,12 +130,12 @@ def one_pass(
             if has_prior_term:
                 rates = weigh(rates.step, rate_at(settings[PRIOR_SCALE], settings[PRIOR_POWER], when), rates.per_variance)
         seen = Slopes(slope, curvature)
-        taken = settle(vectors, event, y, law, seen, weight, rates, parameters)
+        taken = settle(vectors, rows, event, y, law, seen, weight, rates, parameters)
         if len(drift) > 0:
-            add_decision(drift, mean, event, -count)
-        advance(vectors, event, law, seen, taken, pull, rates, frame)
+            add_decision(drift, mean, rows, event, -count)
+        advance(vectors, rows, event, law, seen, taken, pull, rates, frame)
         if len(drift) > 0:
-            add_decision(drift, mean, event, count)
+            add_decision(drift, mean, rows, event, count)
 
     if not weighted:
         weight_sum += count - state[COUNT]
@@ -149,39 +149,39 @@ def one_pass(
     return used
 
 
-def add_decision(drift: Any, mean: Any, event: Event, factor: Any) -> None:
+def add_decision(drift: Any, mean: Any, rows: Any, event: Event, factor: Any) -> None:
     """Before and after a step with ∓t, this sums t·(new mean − old mean): the average of all decisions is mean − drift/t.
 
     Unlike a sum of decisions it changes only where the row has values.
     """
-    for k in range(event.span[0], event.span[1]):
-        j = position(event, k)
+    for k in range(event.start, event.stop):
+        j = position(rows, k)
         drift[j] += factor * mean[j]
 
 
-def dense_span(rows: Any, i: int) -> tuple[int, int]:
-    return 0, rows.shape[1]
+# Indices are unsigned: there is no look for negative ones, which count from the end.
+def dense_span(rows: Any, i: int) -> tuple[Any, Any]:
+    return np.uint64(0), np.uint64(rows.shape[1])
 
 
-def dense_value(event: Event, k: int) -> Any:
-    return np.float64(event.rows[event.number, k])  # float32 rows too: squares of them would lose half the digits
+def dense_value(rows: Any, event: Event, k: int) -> Any:
+    return np.float64(rows[event.number, k])  # float32 rows too: squares of them would lose half the digits
 
 
-def dense_position(event: Event, k: int) -> int:
+def dense_position(rows: Any, k: int) -> int:
     return k
 
 
-# Indices are unsigned: there is no look for negative ones, which count from the end.
 def sparse_span(rows: Any, i: int) -> tuple[Any, Any]:
     return np.uint64(rows[2][i]), np.uint64(rows[2][i + 1])
 
 
-def sparse_value(event: Event, k: int) -> Any:
-    return np.float64(event.rows[0][k])
+def sparse_value(rows: Any, event: Event, k: int) -> Any:
+    return np.float64(rows[0][k])
 
 
-def sparse_position(event: Event, k: int) -> Any:
-    return np.uint64(event.rows[1][k])
+def sparse_position(rows: Any, k: int) -> Any:
+    return np.uint64(rows[1][k])
 
 
 def same_everywhere(setting: Any, j: int) -> Any:

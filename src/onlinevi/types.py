@@ -54,9 +54,9 @@ class Expected(NamedTuple):
 class Event(NamedTuple):
     """One row of a stream, as the compiled loop reads it."""
 
-    rows: Any
-    number: int
-    span: tuple[int, int]
+    number: Any
+    start: Any
+    stop: Any
     """Where its values start and stop."""
 
 

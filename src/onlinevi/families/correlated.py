@@ -39,7 +39,7 @@ class Correlated(Family):
         return belief._replace(mean=np.clip(belief.mean, frame[MEAN_LOW], frame[MEAN_HIGH]))
 
     @staticmethod
-    def variance_after(views: Any, event: Event, law: Moments, growth: Real) -> tuple[Real, Real]:
+    def variance_after(views: Any, rows: Any, event: Event, law: Moments, growth: Real) -> tuple[Real, Real]:
         variance = law.variance / (1.0 + growth * law.variance)
         return variance, variance * variance
 

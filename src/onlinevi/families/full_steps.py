@@ -28,17 +28,17 @@ def start_of(i: int, dim: int) -> Any:
     return np.uint64(i * (2 * dim - i - 1) // 2)
 
 
-def moments(views: Any, event: Event) -> Moments:
+def moments(views: Any, rows: Any, event: Event) -> Moments:
     mean, factor, _, _, w, _ = views
     dim = len(mean)
     prediction = variance = row_square = spread_square = 0.0
     for k in range(dim - 1, -1, -1):
-        x, start = value(event, k), start_of(k, dim)
+        x, start = value(rows, event, k), start_of(k, dim)
         prediction += mean[k] * x
         row_square += x * x
         total = 0.0
         for j in range(np.uint64(k), np.uint64(dim)):
-            total += factor[start + j] * value(event, j)
+            total += factor[start + j] * value(rows, event, j)
         w[k] = total
         variance += total * total
         spread_square += total * total * row_square  # Σ_{j ≥ k} x_j², as rows come from the last one up
@@ -57,6 +57,7 @@ def squares(views: Any) -> tuple[Real, Real]:
 
 def in_entries(
     views: Any,
+    rows: Any,
     event: Event,
     law: Moments,
     seen: Slopes,
@@ -70,7 +71,7 @@ def in_entries(
     prior_mean, prior_std, low, high = frame[PRIOR_MEAN], frame[PRIOR_STD], frame[MEAN_LOW], frame[MEAN_HIGH]
     dim = len(mean)
     for j in range(dim):
-        gradient = seen.slope * value(event, j) + ridge * mean[j]
+        gradient = seen.slope * value(rows, event, j) + ridge * mean[j]
         mean_total[j] += gradient
         prior = Prior(at(prior_mean, j), at(prior_std, j))
         new = new_belief(Belief(mean[j], 1.0), Gradient(gradient, 0.0), Totals(mean_total[j], 0.0), rates, prior)
@@ -80,7 +81,7 @@ def in_entries(
         diagonal, total = 0.0, 0.0
         for j in range(np.uint64(k), np.uint64(dim)):
             entry = factor[start + j]
-            gradient = force * value(event, j) + ridge * entry
+            gradient = force * value(rows, event, j) + ridge * entry
             if keeps_std_total():
                 total = factor_total[start + j] + gradient
                 factor_total[start + j] = total
@@ -97,6 +98,7 @@ def in_entries(
 
 def whitened(
     views: Any,
+    rows: Any,
     event: Event,
     law: Moments,
     seen: Slopes,
@@ -115,11 +117,12 @@ def whitened(
         new = new_belief(still, Gradient(force, force * w[k]), none, rates, prior)
         fold_row(views, k, new.std, new.mean)
     shift = new_belief(still, Gradient(taken.slope, 0.0), none, rates, prior).mean
-    move_mean(views, event, seen, shift, frame)
+    move_mean(views, rows, event, seen, shift, frame)
 
 
 def by_prediction(
     views: Any,
+    rows: Any,
     event: Event,
     law: Moments,
     seen: Slopes,
@@ -138,7 +141,7 @@ def by_prediction(
         kept = ns.sqrt(below / above)
         fold_row(views, k, kept, -growth * w[k] / below * kept)
         below = above
-    move_mean(views, event, seen, shift, frame)
+    move_mean(views, rows, event, seen, shift, frame)
 
 
 def clear_sum(views: Any) -> None:
@@ -158,12 +161,12 @@ def fold_row(views: Any, k: int, scale: Real, shift: Real) -> None:
         total[j] = below + weight * entry
 
 
-def move_mean(views: Any, event: Event, seen: Slopes, shift: Real, frame: Any) -> None:
+def move_mean(views: Any, rows: Any, event: Event, seen: Slopes, shift: Real, frame: Any) -> None:
     """mean + shift·Σx, in the box; S is Σx by now."""
     mean, _, mean_total, _, _, total = views
     low, high = frame[MEAN_LOW], frame[MEAN_HIGH]
     for j in range(len(mean)):
-        mean_total[j] += seen.slope * value(event, j)
+        mean_total[j] += seen.slope * value(rows, event, j)
         mean[j] = ns.minimum(ns.maximum(mean[j] + shift * total[j], at(low, j)), at(high, j))
 
 

@@ -64,12 +64,12 @@ def views(belief: Any, totals: Any, dim: int) -> Views:
     )
 
 
-def moments(views: Views, event: Event) -> Moments:
+def moments(views: Views, rows: Any, event: Event) -> Moments:
     """v² = xᵀΣx = Σ u·(Σx)² + ‖WᵀΣx‖², a sum of squares."""
     mean, row = views.mean, views.row
     prediction = row_square = 0.0
     for j in range(len(mean)):
-        x = value(event, j)
+        x = value(rows, event, j)
         row[j] = x
         prediction += mean[j] * x
         row_square += x * x
@@ -92,6 +92,7 @@ def squares(views: Views) -> tuple[Real, Real]:
 
 def by_prediction(
     views: Views,
+    rows: Any,
     event: Event,
     law: Moments,
     seen: Slopes,

@@ -112,11 +112,11 @@ class MeanField(Family):
         return belief[:dim], belief[dim:], totals[:dim], totals[dim:]
 
     @staticmethod
-    def moments(views: Any, event: Event) -> Moments:
+    def moments(views: Any, rows: Any, event: Event) -> Moments:
         mean, std, _, _ = views
         prediction = variance = row_square = spread_square = 0.0
-        for k in range(event.span[0], event.span[1]):
-            j, x = position(event, k), value(event, k)
+        for k in range(event.start, event.stop):
+            j, x = position(rows, k), value(rows, event, k)
             spread = std[j] * x
             prediction += mean[j] * x
             variance += spread * spread
@@ -125,11 +125,11 @@ class MeanField(Family):
         return Moments(prediction, variance, variance, row_square, spread_square)
 
     @staticmethod
-    def variance_after(views: Any, event: Event, law: Moments, growth: Real) -> tuple[Real, Real]:
+    def variance_after(views: Any, rows: Any, event: Event, law: Moments, growth: Real) -> tuple[Real, Real]:
         _, std, _, _ = views
         variance = decay = 0.0
-        for k in range(event.span[0], event.span[1]):
-            spread = std[position(event, k)] * value(event, k)
+        for k in range(event.start, event.stop):
+            spread = std[position(rows, k)] * value(rows, event, k)
             part = spread * spread / (1.0 + growth * spread * spread)
             variance += part
             decay += part * part
@@ -147,6 +147,7 @@ class MeanField(Family):
     @staticmethod
     def advance(
         views: Any,
+        rows: Any,
         event: Event,
         law: Moments,
         seen: Slopes,
@@ -158,8 +159,8 @@ class MeanField(Family):
         mean, std, mean_total, std_total = views
         prior_mean, prior_std = frame[PRIOR_MEAN], frame[PRIOR_STD]
         mean_low, mean_high, std_low, std_high = frame[MEAN_LOW], frame[MEAN_HIGH], frame[STD_LOW], frame[STD_HIGH]
-        for k in range(event.span[0], event.span[1]):
-            j, x = position(event, k), value(event, k)
+        for k in range(event.start, event.stop):
+            j, x = position(rows, k), value(rows, event, k)
             now = Belief(mean[j], std[j])
             gradient, slope = Gradient(taken.slope * x, taken.curvature * x * x), seen.slope * x
             if ridge > 0.0:

@@ -62,17 +62,17 @@ class Point(Family):
         return belief, totals
 
     @staticmethod
-    def moments(views: Any, event: Event) -> Moments:
+    def moments(views: Any, rows: Any, event: Event) -> Moments:
         mean, _ = views
         prediction = row_square = 0.0
-        for k in range(event.span[0], event.span[1]):
-            j, x = position(event, k), value(event, k)
+        for k in range(event.start, event.stop):
+            j, x = position(rows, k), value(rows, event, k)
             prediction += mean[j] * x
             row_square += x * x
         return Moments(prediction, 0.0, row_square, row_square, 0.0)
 
     @staticmethod
-    def variance_after(views: Any, event: Event, law: Moments, growth: Real) -> tuple[Real, Real]:
+    def variance_after(views: Any, rows: Any, event: Event, law: Moments, growth: Real) -> tuple[Real, Real]:
         return 0.0, 0.0
 
     @staticmethod
@@ -86,6 +86,7 @@ class Point(Family):
     @staticmethod
     def advance(
         views: Any,
+        rows: Any,
         event: Event,
         law: Moments,
         seen: Slopes,
@@ -96,8 +97,8 @@ class Point(Family):
     ) -> None:
         mean, totals = views
         prior_mean, prior_std, low, high = frame[PRIOR_MEAN], frame[PRIOR_STD], frame[MEAN_LOW], frame[MEAN_HIGH]
-        for k in range(event.span[0], event.span[1]):
-            j, x = position(event, k), value(event, k)
+        for k in range(event.start, event.stop):
+            j, x = position(rows, k), value(rows, event, k)
             now = Belief(mean[j], 1.0)  # a rule that scales by the std takes plain steps
             gradient, total = Gradient(taken.slope * x, 0.0), Totals(totals[j] + seen.slope * x, 0.0)
             if ridge > 0.0:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from onlinevi import ns
 from onlinevi.contract import expected, variance_after
-from onlinevi.types import Expected, Real, Slopes
+from onlinevi.types import Event, Expected, Moments, Real, Slopes
 
 QUASI_NEWTON_STEPS = 12
 BISECTIONS = 200
@@ -63,20 +63,19 @@ def spread_at(tangent: Tangent, most: Real, growth: Real) -> Real:
     return ns.sqrt(tangent.variance / scale) if tangent.variance < most * scale else ns.sqrt(most)
 
 
-def touching(place: Any, growth: Real) -> Tangent:
-    views, event, law = place
-    variance, decay = variance_after(views, event, law, growth)
+def touching(views: Any, rows: Any, event: Event, law: Moments, growth: Real) -> Tangent:
+    variance, decay = variance_after(views, rows, event, law, growth)
     return Tangent(growth, variance, decay / variance)
 
 
-def balanced(problem: Problem, place: Any, seen: Slopes, parameters: Any) -> Balance:
+def balanced(problem: Problem, views: Any, rows: Any, event: Event, law: Moments, seen: Slopes, parameters: Any) -> Balance:
     """The solution by Broyden's method, from the belief before the step on, whose slopes were seen already.
 
     The derivatives of e2 are not at hand: they are learned from its differences.
     """
     prediction, growth, spread = problem.start, 0.0, ns.sqrt(problem.most)
     loss = Expected(0.0, seen.slope, seen.curvature)
-    tangent = touching(place, problem.rate * seen.curvature)
+    tangent = touching(views, rows, event, law, problem.rate * seen.curvature)
     off, missing = problem.pull * seen.slope, -problem.rate * seen.curvature
     pp, pg, gp, gg = 1.0 + problem.pull * seen.curvature, 0.0, 0.0, 1.0
     for _ in range(QUASI_NEWTON_STEPS):
@@ -85,17 +84,17 @@ def balanced(problem: Problem, place: Any, seen: Slopes, parameters: Any) -> Bal
         wide, tall = ns.absolute(prediction) + spread, 1.0 + growth * problem.most
         move = ns.maximum(ns.absolute(step) / wide, ns.absolute(rise) * problem.most / tall)
         if move <= SETTLED:
-            # What was learned may be wrong, and a wrong step short: what is known must say so too.
+            # What was learned may be wrong, and a wrong step short: what is known must say so too, and the tangent hold.
             left = ns.absolute(off) / (wide * (1.0 + problem.pull * loss.curvature))
-            if ns.maximum(left, ns.absolute(missing) * problem.most / tall) <= 10.0 * SETTLED:
-                return Balance(
-                    prediction + step, growth + rise, true_slope(problem, prediction, loss, pg * rise / problem.pull)
-                )
+            lacks, away = ns.absolute(missing) * problem.most / tall, (growth - tangent.growth) * tangent.decay
+            if ns.maximum(ns.maximum(left, lacks), away * away) <= 10.0 * SETTLED:
+                drift = pg * rise / problem.pull
+                return Balance(prediction + step, growth + rise, true_slope(problem, prediction, loss, drift))
             break
         rise = ns.maximum(rise, -0.9 * growth)
         prediction, growth = prediction + step, growth + rise
         if move <= NEAR and ns.absolute(growth - tangent.growth) * tangent.decay > TANGENT_HOLDS:
-            tangent = touching(place, growth)
+            tangent = touching(views, rows, event, law, growth)
         spread = spread_at(tangent, problem.most, growth)
         loss = expected(problem.y, prediction, spread, *parameters)
         off_before, missing_before = off, missing
@@ -109,7 +108,7 @@ def balanced(problem: Problem, place: Any, seen: Slopes, parameters: Any) -> Bal
         error, other = off - off_before - (pp * step + pg * rise), missing - missing_before - (gp * step + gg * rise)
         pp, pg = pp + error * p / size, pg + error * g / size
         gp, gg = gp + other * p / size, gg + other * g / size
-    return bracketed(problem, place, parameters)
+    return bracketed(problem, views, rows, event, law, parameters)
 
 
 def true_slope(problem: Problem, prediction: Real, loss: Expected, drift: Real) -> Real:
@@ -120,14 +119,14 @@ def true_slope(problem: Problem, prediction: Real, loss: Expected, drift: Real) 
     return ahead / (1.0 + problem.pull * loss.curvature)
 
 
-def bracketed(problem: Problem, place: Any, parameters: Any) -> Balance:
+def bracketed(problem: Problem, views: Any, rows: Any, event: Event, law: Moments, parameters: Any) -> Balance:
     """The solution by a bracket around g = log(1 + growth·most): log(1 + rate·e2·most) − g changes its sign there only.
 
     In these logs it is close to a line, so secants through the ends get there soon; every fourth step halves the bracket.
     """
     low, low_gap, high, high_gap, rose, middle = 0.0, 0.0, LARGEST_LOG, 0.0, False, 0.0
     for k in range(BISECTIONS):
-        spread = ns.sqrt(touching(place, (ns.exp(middle) - 1.0) / problem.most).variance)
+        spread = ns.sqrt(touching(views, rows, event, law, (ns.exp(middle) - 1.0) / problem.most).variance)
         found = nearest(problem, spread, parameters)
         gap = ns.log1p(problem.rate * found.growth * problem.most) - middle
         if not (ns.absolute(gap) > FOUND * (1.0 + middle) and high - low > FOUND * (1.0 + high)):

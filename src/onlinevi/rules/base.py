@@ -30,6 +30,7 @@ class Rule:
     @staticmethod
     def settle(
         views: Any,
+        rows: Any,
         event: Event,
         y: Real,
         law: Moments,

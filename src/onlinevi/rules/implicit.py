@@ -36,6 +36,7 @@ class Implicit(RatedRule):
     @staticmethod
     def settle(
         views: Any,
+        rows: Any,
         event: Event,
         y: Real,
         law: Moments,
@@ -49,5 +50,5 @@ class Implicit(RatedRule):
         if law.variance == 0.0:
             return Slopes(weight * nearest(problem, 0.0, parameters).slope, seen.curvature)
         here = Slopes(seen.slope / weight, seen.curvature / weight)
-        balance = balanced(problem, (views, event, law), here, parameters)
+        balance = balanced(problem, views, rows, event, law, here, parameters)
         return Slopes(weight * balance.slope, balance.growth / rates.step)
