@@ -12,6 +12,7 @@ EXAMPLES = sorted((Path(__file__).parents[1] / "examples").glob("*.py"))
 SAYS = {
     "blocks": ["same bits as one pass: True"],
     "certificate": ["the best fixed weights have 0.3500", "and it was 0.0039", "Bound(SVA"],
+    "covariance": ["implicit, full                0.283", "difference   0.033 ± 0.1813"],
     "own_loss": ["weights"],
     "toy": ["certified to 6e-06", "NGVI           0.3515"],
 }

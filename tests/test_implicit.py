@@ -26,7 +26,7 @@ EXACT = 1e-10
 
 
 @dataclass(frozen=True)
-class Softplus(ovi.Loss):
+class Bent(ovi.Loss):
     """A loss of one's own: (z − y)² + e^(z/2), smooth and convex. Under N(a, v²) it adds v² and e^(a/2 + v²/8)."""
 
     @staticmethod
@@ -229,7 +229,7 @@ def test_the_step_is_the_argmin_for_huge_rows_and_tiny_variances(loss: ovi.Loss,
 
 def own_steps(family: type[ovi.Family]) -> list[Step]:
     cases = [Case(seed, 3, rate, 0.3, row, (-1.0, 0.5), 2) for seed in range(5) for rate in (-1, 0, 1) for row in (-1, 0.5)]
-    return [case.step(Softplus(), family) for case in cases]
+    return [case.step(Bent(), family) for case in cases]
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -239,7 +239,7 @@ def test_a_loss_of_your_own_takes_the_step_too(family: type[ovi.Family]) -> None
 
 
 @pytest.mark.parametrize("loss", LOSSES, ids=name)
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 def test_a_generic_optimiser_finds_the_same_mean_field_belief(loss: ovi.Loss, seed: int) -> None:
     step = Case(seed, 3, 0.3, 0.0, 0.0, (-0.5, 0.2), 2).step(loss, ovi.MeanField)
     old, x, family = step.old, step.x, ovi.MeanField(box=None)
@@ -256,7 +256,7 @@ def test_a_generic_optimiser_finds_the_same_mean_field_belief(loss: ovi.Loss, se
 
 
 @pytest.mark.parametrize("loss", LOSSES, ids=name)
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 def test_a_generic_optimiser_finds_the_same_full_belief(loss: ovi.Loss, seed: int) -> None:
     step = Case(seed, 2, 0.3, 0.0, 0.0, (-0.5, 0.2), 2).step(loss, ovi.FullCovariance)
     old, x, family = step.old, step.x, ovi.FullCovariance(box=None)
@@ -278,9 +278,9 @@ def test_a_generic_optimiser_finds_the_same_full_belief(loss: ovi.Loss, seed: in
 
 
 def minimise(objective: Any, start: np.ndarray) -> np.ndarray:
-    for _ in range(2):
-        start = minimize(objective, start, method="BFGS", options={"gtol": 1e-10}).x
-    return np.asarray(minimize(objective, start, method="Nelder-Mead", options={"xatol": 1e-10, "fatol": 1e-16}).x)
+    for _ in range(2):  # again from where it stopped: its picture of the curvature starts anew
+        start = minimize(objective, start, method="BFGS", options={"gtol": 1e-8}).x
+    return np.asarray(start)
 
 
 @pytest.mark.parametrize("rate", [1.0, 0.3])
@@ -310,7 +310,7 @@ def test_at_a_point_the_hinge_makes_the_passive_aggressive_step(x: list[float], 
 
 def average_loss_without(spoiled: int, X: np.ndarray, y: np.ndarray, loss: ovi.Loss, rule: ovi.Rule) -> float:
     trace = ovi.learn(X, y, loss=loss, rule=rule, family=ovi.MeanField(box=None))
-    return float(np.delete(trace.losses, spoiled).mean())
+    return float(np.delete(trace.loss, spoiled).mean())
 
 
 @pytest.mark.parametrize("loss", [ovi.Squared(), ovi.Hinge(), ovi.Absolute()], ids=name)
@@ -365,7 +365,8 @@ def test_a_box_clips_the_step(loss: ovi.Loss) -> None:
     box, clipped = ovi.Box(mean=(-0.2, 0.3), std=(0.7, 1.0)), 0
     for _ in range(20):
         x, y = 2.0 * rng.standard_normal(4), labels(loss, rng, 1)[0]
-        for family, inside in [(ovi.MeanField, box), (ovi.Point, box), (ovi.FullCovariance, ovi.Box(box.mean, None))]:
+        for family in FAMILIES:
+            inside = box if family is ovi.MeanField else ovi.Box(box.mean, std=None)  # the others take no bounds for stds
             mean, std = np.array([0.1, -0.1, 0.2, 0.0]), np.array([0.5, 0.9, 1.0, 0.4])
             free, held = (
                 ovi.Linear(loss=loss, rule=ovi.Implicit(0.8), family=prior(family, mean, std, bounds))
@@ -382,7 +383,7 @@ def test_a_box_clips_the_step(loss: ovi.Loss) -> None:
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_a_ridge_is_refused(family: type[ovi.Family]) -> None:
-    with pytest.raises(ValueError, match="Implicit takes no ridge: .* use a smaller prior_std"):
+    with pytest.raises(ValueError, match=r"Implicit takes no ridge: .* use a smaller prior_std"):
         ovi.Linear(loss=ovi.Hinge(ridge=0.1), rule=ovi.Implicit(), family=family())
 
 
@@ -399,11 +400,15 @@ def test_a_count_whose_rate_overflows_is_refused(family: type[ovi.Family]) -> No
 # --- the two ways to the balance, as plain functions
 
 
+NOWHERE: Any = (None, None, None)
+"""No rows, no event, no law: the shares of the variance stand for them."""
+
+
 def parts_of(loss: ovi.Loss, monkeypatch: pytest.MonkeyPatch) -> None:
     def expected(y: float, a: float, v: float, *parameters: float) -> Expected:
         return evaluate(loss, y, a, v)
 
-    def variance_after(shares: np.ndarray, growth: float) -> tuple[float, float]:
+    def variance_after(shares: np.ndarray, rows: None, event: None, law: None, growth: float) -> tuple[float, float]:
         parts = shares / (1.0 + growth * shares)
         return float(parts.sum()), float(np.square(parts).sum())
 
@@ -429,8 +434,8 @@ def test_the_fast_way_and_the_sure_way_agree(loss: ovi.Loss, monkeypatch: pytest
         most = shares.sum()
         problem, seen = Problem(y, start, rate, rate * most, most), evaluate(loss, y, start, np.sqrt(most))
         with np.errstate(all="ignore"):  # what is not finite sends the fast way to the sure one
-            fast = balance.balanced(problem, (shares,), Slopes(seen.slope, seen.curvature), loss.parameters)
-            slow = sure(problem, (shares,), loss.parameters)
+            fast = balance.balanced(problem, shares, *NOWHERE, Slopes(seen.slope, seen.curvature), loss.parameters)
+            slow = sure(problem, shares, *NOWHERE, loss.parameters)
         assert fast.prediction == pytest.approx(slow.prediction, rel=1e-9, abs=1e-9 * np.sqrt(most))
         assert 1.0 + fast.growth * most == pytest.approx(1.0 + slow.growth * most, rel=1e-9)
         assert fast.slope == pytest.approx(slow.slope, rel=1e-8, abs=1e-11)
@@ -450,10 +455,9 @@ def test_the_sure_way_takes_a_bounded_number_of_evaluations(loss: ovi.Loss, monk
     monkeypatch.setattr(balance, "expected", counted)
     for _ in range(15):
         most, evaluations = 10.0 ** rng.uniform(-16.0, 2.0), 0
-        problem = Problem(
-            labels(loss, rng, 1)[0], rng.standard_normal(), rate := 10.0 ** rng.uniform(-4, 4), rate * most, most
-        )
+        start, y, rate = rng.standard_normal(), labels(loss, rng, 1)[0], 10.0 ** rng.uniform(-4.0, 4.0)
+        problem = Problem(y, start, rate, rate * most, most)
         with np.errstate(all="ignore"):
-            found = balance.bracketed(problem, (np.array([most]),), loss.parameters)
+            found = balance.bracketed(problem, np.array([most]), *NOWHERE, loss.parameters)
         assert np.isfinite(found).all()
         assert evaluations < 1000

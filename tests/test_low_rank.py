@@ -8,7 +8,7 @@ from catalogue import name, stream
 from scipy import sparse
 
 import onlinevi as ovi
-from onlinevi.families import LowRank, LowRankBelief, low_rank_steps
+from onlinevi.families import LowRank, LowRankBelief
 from onlinevi.families.low_rank import LowRankNatural
 
 # Few pairs: each is a kernel to compile.
@@ -223,16 +223,6 @@ def test_samples_have_the_belief_as_their_law() -> None:
     np.testing.assert_allclose(draws.mean(axis=0), belief.mean, atol=5 * belief.std.max() / 447)
     np.testing.assert_allclose(np.cov(draws.T), belief.covariance, atol=0.02 * belief.covariance.max())
     np.testing.assert_allclose(family.sample(belief, np.random.default_rng(1)), draws[0], rtol=1e-12)
-
-
-def test_squares_are_the_second_moments() -> None:
-    belief = random_belief(5, 2, 6)
-    views = low_rank_steps.views(LowRank(rank=2).pack(belief), np.zeros(5), 5)
-    views.row[:] = 1.0
-    low_rank_steps.gather(views, 5.0)
-    low_rank_steps.decompose(views.lower)
-    expected = np.square(belief.mean).sum(), np.trace(belief.covariance)
-    np.testing.assert_allclose(low_rank_steps.squares(views), expected, rtol=1e-12)
 
 
 def test_natural_parameters_go_there_and_back() -> None:

@@ -55,9 +55,9 @@ class NGVI(Rule):
         # Precisions relative to the belief's: a small std squares to nothing, but not a ratio of stds.
         per_prior = 1.0 / prior.std
         to_prior = belief.std * per_prior
-        growth = (1.0 - rates.pull) + rates.pull * to_prior * to_prior + rates.step * curvature * belief.std * belief.std
+        kept_precision = ns.where(rates.pull > 0.0, (1.0 - rates.pull) + rates.pull * to_prior * to_prior, 1.0)
+        to_mean = ns.where(rates.pull > 0.0, rates.pull * per_prior * per_prior * (belief.mean - prior.mean), 0.0)
         # The mean need not wait for the root.
-        kept = 1.0 / growth
-        variance = belief.std * belief.std * kept
-        shift = rates.pull * per_prior * per_prior * (belief.mean - prior.mean) + rates.step * gradient.mean
-        return Belief(belief.mean - variance * shift, belief.std * ns.sqrt(kept))
+        shrunk = 1.0 / (kept_precision + rates.step * curvature * belief.std * belief.std)
+        variance = belief.std * belief.std * shrunk
+        return Belief(belief.mean - variance * (to_mean + rates.step * gradient.mean), belief.std * ns.sqrt(shrunk))
