@@ -87,7 +87,9 @@ class Logistic(Loss):
             sigmoid = sigmoid + SIGMOID[k] * (near - far)
             bell = bell + BELL[k] * (near + far)
 
-        # Those exponentials, each from the one before: their exponents are quadratic in k.
+        # Those exponentials, each from the one before: their exponents are quadratic in k. Where k·distance is large they are
+        # nothing, and their factors, which the compiler may multiply in another order, infinity times 0.
+        limit = ns.minimum(limit, 2.0 * LARGEST_EXPONENT / (1.0 + distance))
         power = ns.exp(-distance + 0.5 * variance)
         ratio = ns.exp(-distance + 1.5 * variance)
         growth = ns.exp(ns.minimum(variance, LARGEST_EXPONENT))
