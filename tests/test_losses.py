@@ -97,6 +97,19 @@ def test_numpy_compiled_and_jax_agree(loss: ovi.Loss) -> None:
         np.testing.assert_allclose(jaxed, mine, rtol=1e-12, atol=1e-13)
 
 
+@pytest.mark.parametrize("loss", [loss for loss in LOSSES if not isinstance(loss, ovi.Poisson)], ids=name)
+def test_numpy_and_compiled_agree_far_out(loss: ovi.Loss) -> None:
+    """The compiler may multiply in another order: no factor may overflow where another is 0."""
+    rng = np.random.default_rng(1)
+    y, signs = labels(loss, rng, 2000), rng.choice([-1.0, 1.0], 2000)
+    a, v = signs * 10.0 ** rng.uniform(0.0, 7.0, 2000), 10.0 ** rng.uniform(-1.0, 4.0, 2000)
+    fast = compiled(loss)
+    by_loop = np.array([fast(*event) for event in zip(y, a, v, strict=True)]).T
+    with np.errstate(all="ignore"):
+        for mine, looped in zip(loss(y, a, v), by_loop, strict=True):
+            np.testing.assert_allclose(looped, mine, rtol=1e-11, atol=1e-13)
+
+
 @pytest.mark.parametrize("loss", LOSSES, ids=name)
 def test_lipschitz_within_a_reach_bounds_every_slope(loss: ovi.Loss) -> None:
     y = labels(loss, np.random.default_rng(1), 30)
