@@ -57,9 +57,9 @@ class Linear:
         if not (rule.gaussian if family.gaussian else rule.points):
             needs = "a Gaussian family such as MeanField()" if rule.gaussian else "Point()"
             raise ValueError(f"{type(rule).__name__} needs {needs}, not {type(family).__name__}")
+        family.check_rule(rule)
         if family.correlated:
             object.__setattr__(self, "rule", rule.with_covariance())
-        family.check_rule(self.rule)
         if self.loss.ridge > 0.0:
             self.rule.check_ridge(family.correlated)
 
