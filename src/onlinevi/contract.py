@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, NoReturn
 
-from onlinevi.types import Belief, Event, Expected, Gradient, Moments, Prior, Rates, Real, Slopes, Totals
+from onlinevi.types import Belief, Event, Expected, Gradient, Moments, Prior, Rates, Real, Slopes, Totals, Turn
 
 
 def _hole(name: str) -> NoReturn:
@@ -71,17 +71,7 @@ def squares(views: Any) -> tuple[Real, Real]:
     _hole("squares")
 
 
-def advance(
-    views: Any,
-    rows: Any,
-    event: Event,
-    law: Moments,
-    seen: Slopes,
-    taken: Slopes,
-    ridge: Real,
-    rates: Rates,
-    frame: Any,
-) -> None:
+def advance(views: Any, rows: Any, event: Event, turn: Turn, frame: Any) -> None:
     """Sum the gradients seen, and apply the rule with the slopes taken to the coordinates that the row touches, in place."""
     _hole("advance")
 

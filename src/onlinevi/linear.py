@@ -33,7 +33,7 @@ from onlinevi.families import Family
 from onlinevi.losses import Loss
 from onlinevi.rules import Rule
 from onlinevi.rules.rates import rate_at, weigh
-from onlinevi.types import Event, Rates, Slopes
+from onlinevi.types import Event, Rates, Slopes, Turn
 
 # The head of a packed state; behind it lie the belief, the gradient totals, and the drift where decisions are averaged.
 COUNT, WEIGHT, WEIGHT_SQUARE, LOSS, EXPECTED, PRODUCT, GRADIENT_SQUARE, SQUARE = range(8)
@@ -133,7 +133,7 @@ def one_pass(
         taken = settle(vectors, rows, event, y, law, seen, weight, rates, parameters)
         if len(drift) > 0:
             add_decision(drift, mean, rows, event, -count)
-        advance(vectors, rows, event, law, seen, taken, pull, rates, frame)
+        advance(vectors, rows, event, Turn(law, seen, taken, pull, rates), frame)
         if len(drift) > 0:
             add_decision(drift, mean, rows, event, count)
 

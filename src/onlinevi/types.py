@@ -99,6 +99,18 @@ class Rates(NamedTuple):
     """True: ``step`` stands for rate·std² (a schedule that divides by the variance)."""
 
 
+class Turn(NamedTuple):
+    """What the loop has found out about an event when the belief is to move."""
+
+    law: Moments
+    seen: Slopes
+    """At the belief before the step: what the sums keep."""
+    taken: Slopes
+    """Those that the step follows."""
+    ridge: Real
+    rates: Rates
+
+
 class Step(NamedTuple):
     """What was predicted for one event before its label was used, and what it cost."""
 

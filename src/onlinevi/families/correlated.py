@@ -10,7 +10,7 @@ import numpy as np
 from onlinevi import ns
 from onlinevi.contract import new_belief
 from onlinevi.families.base import MEAN_HIGH, MEAN_LOW, Box, Family, PerCoordinate, check_std, frozen
-from onlinevi.types import Belief, Event, Gradient, Moments, Prior, Rates, Real, Slopes, Totals
+from onlinevi.types import Belief, Event, Gradient, Moments, Prior, Real, Totals, Turn
 
 
 @dataclass(frozen=True)
@@ -51,11 +51,12 @@ class Conditioned(NamedTuple):
     shift: Real
 
 
-def conditioned(law: Moments, taken: Slopes, rates: Rates) -> Conditioned:
+def conditioned(turn: Turn) -> Conditioned:
     """The rule moves the law of the prediction from N(a, v²) to N(a', v'²); given the prediction, all else stays as it was.
 
     Then 1 + growth·v² = (v/v')². A prediction without a spread moves nothing.
     """
+    law, _, taken, _, rates = turn
     spread = ns.sqrt(law.variance)
     if not spread > 0.0:
         return Conditioned(0.0, 0.0)

@@ -15,7 +15,7 @@ from onlinevi import ns
 from onlinevi.contract import at, keeps_std_total, new_belief, value
 from onlinevi.families.base import MEAN_HIGH, MEAN_LOW, PRIOR_MEAN, PRIOR_STD
 from onlinevi.families.correlated import conditioned
-from onlinevi.types import Belief, Event, Frame, Gradient, Moments, Prior, Rates, Real, Slopes, Totals
+from onlinevi.types import Belief, Event, Frame, Gradient, Moments, Prior, Real, Slopes, Totals, Turn
 
 
 def views(belief: Any, totals: Any, dim: int) -> Any:
@@ -55,19 +55,10 @@ def squares(views: Any) -> tuple[Real, Real]:
     return means, factors
 
 
-def in_entries(
-    views: Any,
-    rows: Any,
-    event: Event,
-    law: Moments,
-    seen: Slopes,
-    taken: Slopes,
-    ridge: Real,
-    rates: Rates,
-    frame: Any,
-) -> None:
+def in_entries(views: Any, rows: Any, event: Event, turn: Turn, frame: Any) -> None:
     """Each entry of C moves by itself: above the diagonal as a mean does, on it as a std does. ∂E/∂C_kj = e2·w_k·x_j."""
     mean, factor, mean_total, factor_total, w, _ = views
+    _, seen, _, ridge, rates = turn
     prior_mean, prior_std, low, high = frame[PRIOR_MEAN], frame[PRIOR_STD], frame[MEAN_LOW], frame[MEAN_HIGH]
     dim = len(mean)
     for j in range(dim):
@@ -96,19 +87,10 @@ def in_entries(
         factor[place] = diagonal
 
 
-def whitened(
-    views: Any,
-    rows: Any,
-    event: Event,
-    law: Moments,
-    seen: Slopes,
-    taken: Slopes,
-    ridge: Real,
-    rates: Rates,
-    frame: Any,
-) -> None:
+def whitened(views: Any, rows: Any, event: Event, turn: Turn, frame: Any) -> None:
     """R moves from the identity: entry (k, j) has the gradient e2·w_k·w_j, above the diagonal as a mean, on it as a std."""
     mean, _, _, _, w, _ = views
+    _, _, taken, _, rates = turn
     dim, still, none = len(mean), Belief(0.0, 1.0), Totals(0.0, 0.0)
     prior = Prior(0.0, 1.0)
     clear_sum(views)
@@ -117,23 +99,13 @@ def whitened(
         new = new_belief(still, Gradient(force, force * w[k]), none, rates, prior)
         fold_row(views, k, new.std, new.mean)
     shift = new_belief(still, Gradient(taken.slope, 0.0), none, rates, prior).mean
-    move_mean(views, rows, event, seen, shift, frame)
+    move_mean(views, rows, event, turn.seen, shift, frame)
 
 
-def by_prediction(
-    views: Any,
-    rows: Any,
-    event: Event,
-    law: Moments,
-    seen: Slopes,
-    taken: Slopes,
-    ridge: Real,
-    rates: Rates,
-    frame: Any,
-) -> None:
+def by_prediction(views: Any, rows: Any, event: Event, turn: Turn, frame: Any) -> None:
     """P' = P + growth·xxᵀ: R is the factor of I − k·wwᵀ, written in the sums of w² from below, which only add."""
     w = views[4]
-    growth, shift = conditioned(law, taken, rates)
+    growth, shift = conditioned(turn)
     clear_sum(views)
     below = 1.0
     for k in range(len(w) - 1, -1, -1):
@@ -141,7 +113,7 @@ def by_prediction(
         kept = ns.sqrt(below / above)
         fold_row(views, k, kept, -growth * w[k] / below * kept)
         below = above
-    move_mean(views, rows, event, seen, shift, frame)
+    move_mean(views, rows, event, turn.seen, shift, frame)
 
 
 def clear_sum(views: Any) -> None:

@@ -15,7 +15,7 @@ from onlinevi import ns
 from onlinevi.contract import at, value
 from onlinevi.families.base import MEAN_HIGH, MEAN_LOW
 from onlinevi.families.correlated import conditioned
-from onlinevi.types import Event, Moments, Rates, Real, Slopes
+from onlinevi.types import Event, Moments, Real, Turn
 
 BLOCK = 128
 """How many coordinates are worked on at a time: W's part of them stays in the nearest cache."""
@@ -90,23 +90,13 @@ def squares(views: Views) -> tuple[Real, Real]:
     return 0.0, 0.0
 
 
-def by_prediction(
-    views: Views,
-    rows: Any,
-    event: Event,
-    law: Moments,
-    seen: Slopes,
-    taken: Slopes,
-    ridge: Real,
-    rates: Rates,
-    frame: Any,
-) -> None:
+def by_prediction(views: Views, rows: Any, event: Event, turn: Turn, frame: Any) -> None:
     """P' = P + growth·xxᵀ as nearly as the rank allows; the mean moves along the exact Σx."""
-    growth, shift = conditioned(law, taken, rates)
+    growth, shift = conditioned(turn)
     mean, mean_total, row, reached = views.mean, views.mean_total, views.row, views.reached
     low, high = frame[MEAN_LOW], frame[MEAN_HIGH]
     for j in range(len(mean)):
-        mean_total[j] += seen.slope * row[j]
+        mean_total[j] += turn.seen.slope * row[j]
         mean[j] = ns.minimum(ns.maximum(mean[j] + shift * reached[j], at(low, j)), at(high, j))
     if not growth <= 0.0:
         absorb(views, growth)

@@ -22,7 +22,7 @@ from onlinevi.families.base import (
     check_std,
     frozen,
 )
-from onlinevi.types import Belief, Event, Gradient, Moments, Prior, Rates, Real, Slopes, Totals, Vector
+from onlinevi.types import Belief, Event, Gradient, Moments, Prior, Real, Totals, Turn, Vector
 
 
 class Natural(NamedTuple):
@@ -145,18 +145,9 @@ class MeanField(Family):
         return means, stds
 
     @staticmethod
-    def advance(
-        views: Any,
-        rows: Any,
-        event: Event,
-        law: Moments,
-        seen: Slopes,
-        taken: Slopes,
-        ridge: Real,
-        rates: Rates,
-        frame: Any,
-    ) -> None:
+    def advance(views: Any, rows: Any, event: Event, turn: Turn, frame: Any) -> None:
         mean, std, mean_total, std_total = views
+        _, seen, taken, ridge, rates = turn
         prior_mean, prior_std = frame[PRIOR_MEAN], frame[PRIOR_STD]
         mean_low, mean_high, std_low, std_high = frame[MEAN_LOW], frame[MEAN_HIGH], frame[STD_LOW], frame[STD_HIGH]
         for k in range(event.start, event.stop):

@@ -11,7 +11,7 @@ import numpy as np
 from onlinevi import ns
 from onlinevi.contract import at, new_belief, position, value
 from onlinevi.families.base import MEAN_HIGH, MEAN_LOW, PRIOR_MEAN, PRIOR_STD, Box, Family, PerCoordinate, frozen
-from onlinevi.types import Belief, Event, Gradient, Moments, Prior, Rates, Real, Slopes, Totals, Vector
+from onlinevi.types import Belief, Event, Gradient, Moments, Prior, Real, Totals, Turn, Vector
 
 
 @dataclass(frozen=True)
@@ -84,18 +84,9 @@ class Point(Family):
         return total, 0.0
 
     @staticmethod
-    def advance(
-        views: Any,
-        rows: Any,
-        event: Event,
-        law: Moments,
-        seen: Slopes,
-        taken: Slopes,
-        ridge: Real,
-        rates: Rates,
-        frame: Any,
-    ) -> None:
+    def advance(views: Any, rows: Any, event: Event, turn: Turn, frame: Any) -> None:
         mean, totals = views
+        _, seen, taken, ridge, rates = turn
         prior_mean, prior_std, low, high = frame[PRIOR_MEAN], frame[PRIOR_STD], frame[MEAN_LOW], frame[MEAN_HIGH]
         for k in range(event.start, event.stop):
             j, x = position(rows, k), value(rows, event, k)
