@@ -69,7 +69,7 @@ def in_entries(views: Any, rows: Any, event: Event, turn: Turn, frame: Any) -> N
         mean[j] = ns.minimum(ns.maximum(new.mean, at(low, j)), at(high, j))
     for k in range(dim):
         start, force = start_of(k, dim), seen.curvature * w[k]
-        diagonal, total = 0.0, 0.0
+        total = 0.0
         for j in range(np.uint64(k), np.uint64(dim)):
             entry = factor[start + j]
             gradient = force * value(rows, event, j) + ridge * entry
@@ -81,10 +81,10 @@ def in_entries(views: Any, rows: Any, event: Event, turn: Turn, frame: Any) -> N
         place = start + np.uint64(k)
         if keeps_std_total():
             prior = Prior(0.0, at(prior_std, k))
-            diagonal = new_belief(Belief(0.0, 1.0), Gradient(0.0, 0.0), Totals(0.0, factor_total[place]), rates, prior).std
+            totals = Totals(0.0, factor_total[place])
+            factor[place] = new_belief(Belief(0.0, 1.0), Gradient(0.0, 0.0), totals, rates, prior).std
         else:
-            diagonal = ns.maximum(factor[place], 0.0)  # a gradient step, back to where a factor is one
-        factor[place] = diagonal
+            factor[place] = ns.maximum(factor[place], 0.0)  # a gradient step, back to where a factor is one
 
 
 def whitened(views: Any, rows: Any, event: Event, turn: Turn, frame: Any) -> None:
