@@ -102,7 +102,7 @@ def test_the_regret_of_an_aggregate_is_below_its_bound(loss: ovi.Loss, rate: flo
             assert step.prediction == pytest.approx(prediction, abs=1e-14)
         alone = [ovi.learn(X, y, loss=loss, rule=one.rule, family=one.family).loss for one in learners]
         assert state.loss - np.sum(alone, axis=1).min() <= rate * bound**2 * horizon / 8 + np.log(4) / rate
-        assert state.experts.totals == pytest.approx(np.sum(alone, axis=1))
+        assert state.losses == pytest.approx(np.sum(alone, axis=1))
 
 
 # --- learners as experts
@@ -136,7 +136,7 @@ def test_learners_of_different_losses_are_weighed_by_one() -> None:
         Aggregate(learners)
     played = Aggregate(learners, loss=ovi.Hinge()).run(X, y)
     trace = ovi.learn(X, y, loss=ovi.Logistic(), rule=ovi.SVB())
-    assert played.state.experts.totals[1] == pytest.approx(ovi.Hinge()(y, trace.prediction).value.sum())
+    assert played.state.losses[1] == pytest.approx(ovi.Hinge()(y, trace.prediction).value.sum())
 
 
 def test_one_learner_alone_is_itself() -> None:

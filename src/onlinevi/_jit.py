@@ -128,7 +128,7 @@ def _scalar_ns() -> ModuleType:
     for function in (absolute, maximum, minimum, isfinite, where):
         setattr(module, function.__name__, _part(function))
     module.sqrt = _square_root()  # type: ignore[attr-defined]
-    for name in ("exp", "log1p", "erf"):
+    for name in ("exp", "log", "log1p", "erf"):
         setattr(module, name, getattr(math, name))
     return module
 

@@ -21,7 +21,7 @@ from onlinevi.types import Step, Vector
 class BadRow(ValueError):
     """A row that no learner should swallow. ``row`` is its number from 0; ``trace`` holds what was learned before it."""
 
-    def __init__(self, row: int, reason: str, trace: Trace | None = None) -> None:
+    def __init__(self, row: int, reason: str, trace: Any = None) -> None:
         super().__init__(f"row {row}: {reason}")
         self.row, self.reason, self.trace = row, reason, trace
 
@@ -74,7 +74,11 @@ class Linear:
             raise ValueError(f"dim={dim}: needs at least one feature; for an intercept alone use a column of ones")
         if horizon is not None and horizon < 1:
             raise ValueError(f"horizon={horizon}: needs at least one event")
-        return _plan(self, dim, horizon).start()
+        return self.plan(dim, horizon).start()
+
+    def plan(self, dim: int, horizon: int | None = None) -> Plan:
+        """Everything fixed about a run of this learner over ``dim`` features."""
+        return _plan(self, dim, horizon)
 
     def predict(self, state: State, x: Any) -> tuple[Any, Any]:
         """Mean and std of the prediction at a row, or at each row of a matrix. Changes nothing.
@@ -121,9 +125,12 @@ class Linear:
         return trace.state, trace
 
     def _rows(self, X: Any) -> Rows:
-        # A rule that moves every coordinate gains nothing from zeros left out.
-        correlated = self.belief_family.correlated
-        return as_rows(X, filled=correlated or self.rule.moves_without_gradient or self.loss.ridge > 0.0)
+        return as_rows(X, filled=self.fills_rows)
+
+    @property
+    def fills_rows(self) -> bool:
+        """Whether every coordinate moves at every event: then zeros left out gain nothing."""
+        return self.belief_family.correlated or self.rule.moves_without_gradient or self.loss.ridge > 0.0
 
     def _check(self, state: State) -> Plan:
         plan = state.plan
@@ -176,7 +183,7 @@ def _run(state: State, rows: Rows, y: Any, weights: Any, record: Record) -> Trac
     try:
         for start, stop in blocks(rows):
             array, buffer = state.array.copy(), recorder.buffer(stop - start)
-            used = _advance(plan, rows, labels, weights, start, stop, array, buffer)
+            used = run_block(plan, rows, labels, weights, start, stop, array, buffer)
             recorder.add(buffer[: int(array[linear.COUNT]) - state.count])
             state = State(array, plan)
             if used < stop:
@@ -188,7 +195,7 @@ def _run(state: State, rows: Rows, y: Any, weights: Any, record: Record) -> Trac
     return recorder.finish(state)
 
 
-def _advance(
+def run_block(
     plan: Plan, rows: Rows, labels: Vector, weights: Vector, start: int, stop: int, array: Vector, buffer: Vector
 ) -> int:
     """Run the rows from start to stop, changing ``array``; returns the first row not used."""
@@ -203,11 +210,11 @@ def _advance(
     if stop - start == 1:
         return start
     middle = (start + stop) // 2
-    used = _advance(plan, rows, labels, weights, start, middle, array, buffer)
+    used = run_block(plan, rows, labels, weights, start, middle, array, buffer)
     if used < middle:
         return used
     recorded = int(array[linear.COUNT] - before[linear.COUNT])
-    return _advance(plan, rows, labels, weights, middle, stop, array, buffer[recorded:] if len(buffer) else buffer)
+    return run_block(plan, rows, labels, weights, middle, stop, array, buffer[recorded:] if len(buffer) else buffer)
 
 
 def reason(plan: Plan, row: Vector, label: float, weight: float) -> str:

@@ -149,6 +149,20 @@ def one_pass(
     return used
 
 
+def many_passes(
+    rows: Any, labels: Any, weights: Any, states: Any, sizes: Any, settings: Any, frames: Any, parameters: Any, records: Any
+) -> int:
+    """One pass for each of several learners that differ in settings only, over a block that stays in cache.
+
+    Returns how many rows all of them used; a learner that was stopped has used fewer than it was given.
+    """
+    least = len(labels)
+    for k in range(len(states)):
+        used = one_pass(rows, labels, weights, states[k], sizes, settings[k], frames[k], parameters, records[k])
+        least = min(least, used)
+    return least
+
+
 def add_decision(drift: Any, mean: Any, rows: Any, event: Event, factor: Any) -> None:
     """Before and after a step with ∓t, this sums t·(new mean − old mean): the average of all decisions is mean − drift/t.
 
@@ -201,10 +215,12 @@ def no() -> bool:
 
 
 @cache
-def kernel(loss: type[Loss], family: type[Family], rule: type[Rule], sparse: bool, per_coordinate: bool) -> Function:
-    """``one_pass`` compiled for one choice of parts; what a setting can express is no part."""
+def kernel(
+    loss: type[Loss], family: type[Family], rule: type[Rule], sparse: bool, per_coordinate: bool, loop: Function = one_pass
+) -> Function:
+    """``one_pass`` or ``many_passes`` compiled for one choice of parts; what a setting can express is no part."""
     return compose(
-        one_pass,
+        loop,
         {
             expected: loss.expected,
             valid_label: loss.valid_label,

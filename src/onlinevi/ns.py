@@ -29,6 +29,10 @@ def exp(x: Real) -> Real:
     return _library(x).exp(x)
 
 
+def log(x: Real) -> Real:
+    return _library(x).log(x)
+
+
 def log1p(x: Real) -> Real:
     return _library(x).log1p(x)
 

@@ -62,15 +62,15 @@ class Plan:
 
     @cached_property
     def dense_kernel(self) -> Function:
-        return self._kernel(sparse=False)
+        return self.kernel(sparse=False)
 
     @cached_property
     def sparse_kernel(self) -> Function:
-        return self._kernel(sparse=True)
+        return self.kernel(sparse=True)
 
-    def _kernel(self, *, sparse: bool) -> Function:
+    def kernel(self, *, sparse: bool, loop: Function = linear.one_pass) -> Function:
         parts: Any = type(self.loss), type(self.family), type(self.rule)
-        return linear.kernel(*parts, sparse, self.frame.ndim > 1)
+        return linear.kernel(*parts, sparse, self.frame.ndim > 1, loop)
 
     @cached_property
     def parts(self) -> dict[str, slice]:

@@ -8,7 +8,7 @@ Three settings allow it without approximation: experts, a grid in one or two dim
 loss. Learners can be experts too.
 """
 
-from onlinevi.ewa.aggregate import Aggregate, Aggregated, AggregateState
+from onlinevi.ewa.aggregate import AdaHedge, Aggregate, Aggregated, AggregateState
 from onlinevi.ewa.divergence import divergences
 from onlinevi.ewa.experts import Experts, ExpertState, ExpertStep, Weighing
 from onlinevi.ewa.grid import Grid, GridPosterior
@@ -16,6 +16,7 @@ from onlinevi.ewa.played import Played
 from onlinevi.ewa.tempered import GaussianPosterior, TemperedGaussian
 
 __all__ = [
+    "AdaHedge",
     "Aggregate",
     "AggregateState",
     "Aggregated",

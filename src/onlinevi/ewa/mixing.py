@@ -1,0 +1,199 @@
+"""The compiled loop over what several learners said: weigh them, pool their predictions, see the label, weigh anew."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from onlinevi import ns
+from onlinevi._jit import Function, compose
+from onlinevi.contract import expected
+from onlinevi.linear import COST, PREDICTION, SPREAD
+from onlinevi.losses import Loss
+from onlinevi.rules.rates import rate_at
+from onlinevi.types import Real
+
+# The head of a packed state; behind it lie the learners' total losses and, for a share, their log-weights.
+COUNT, LOSS, GAP = range(3)
+HEAD = 3
+
+# The settings, read as data.
+SCALE, POWER, ADAPTIVE, SHARE = range(4)
+
+GREATEST_RATE = 1e300
+"""While nothing has been paid for weighing, the adaptive rate has no bound: the best learners so far take all the weight."""
+
+
+class Opinion(NamedTuple):
+    """What one learner says of an event, as pooling needs it."""
+
+    support: Real
+    """What is averaged: the prediction, or the probability of the label +1."""
+    against: Real
+    """The probability of −1; 0 where predictions are averaged."""
+    cost: Real
+    """What it costs by itself."""
+
+
+# --- holes
+
+
+def opinion(y: Real, a: Real, v: Real, parameters: Any) -> Opinion:
+    raise TypeError("opinion is a hole of the compiled loop: compose a kernel first")
+
+
+def decision(support: Real, against: Real) -> Real:
+    raise TypeError("decision is a hole of the compiled loop: compose a kernel first")
+
+
+# --- predictions are pooled by their mean
+
+
+def stated(y: Real, a: Real, v: Real, parameters: Any) -> Opinion:
+    return Opinion(a, 0.0, expected(y, a, 0.0, *parameters).value)
+
+
+def mean_of(support: Real, against: Real) -> Real:
+    return support
+
+
+# --- probabilities are pooled by their mean; the decision is the score that has the pooled one
+
+LEAST_PROBABILITY = 1e-300
+
+
+def believed(y: Real, a: Real, v: Real, parameters: Any) -> Opinion:
+    # The slope of the logistic loss at a label is the probability of the other one: none is 1 minus a rounded number.
+    support = ns.maximum(expected(-1.0, a, v, *parameters).slope, LEAST_PROBABILITY)
+    against = ns.maximum(-expected(1.0, a, v, *parameters).slope, LEAST_PROBABILITY)
+    return Opinion(support, against, -ns.log(ns.where(y > 0.0, support, against)))
+
+
+def believed_at(loss: Loss, a: Any, v: Any) -> Opinion:
+    """The same for arrays, before a label is seen."""
+    no, yes = loss(-1.0, a, v).slope, loss(1.0, a, v).slope
+    return Opinion(np.maximum(no, LEAST_PROBABILITY), np.maximum(-yes, LEAST_PROBABILITY), np.nan)
+
+
+def log_odds(support: Real, against: Real) -> Real:
+    return ns.log(support) - ns.log(against)
+
+
+def mix(
+    labels: Any, importance: Any, said: Any, state: Any, prior: Any, settings: Any, parameters: Any, played: Any, shown: Any
+) -> None:
+    """Weigh, predict, pay and reweigh, event by event. Changes ``state``; fills ``played`` and, unless empty, ``shown``.
+
+    ``said`` holds a record for each learner, of the rows with weight > 0 only; ``played`` gets the same rows, ``shown`` the
+    weights. ``prior`` is in logarithms.
+    """
+    number, weighted = len(prior), len(importance) > 0
+    totals, levels = state[HEAD : HEAD + number], state[HEAD + number :]
+    weights, costs = np.empty(number), np.empty(number)
+    adaptive, share = settings[ADAPTIVE] > 0.0, settings[SHARE]
+    event = 0
+    for i in range(len(labels)):
+        if weighted and importance[i] == 0.0:
+            continue
+        y, scale = labels[i], importance[i] if weighted else 1.0
+
+        # Weights, from all of the past.
+        rate = rate_at(settings[SCALE], settings[POWER], state[COUNT] + 1.0)
+        if adaptive:
+            rate = hedge_rate(number, state[GAP])
+        before = 0.0 if share > 0.0 else soft_least(totals, prior, rate)
+        if share > 0.0:
+            weights[:] = levels
+        else:
+            temper(weights, totals, prior, rate)
+        normalise(weights)
+
+        # Pool, then see the label and pay.
+        support = against = centre = square = hedged = 0.0
+        for k in range(number):
+            a, v = said[k, event, PREDICTION], said[k, event, SPREAD]
+            says = opinion(y, a, v, parameters)
+            costs[k] = scale * says.cost
+            support += weights[k] * says.support
+            against += weights[k] * says.against
+            centre += weights[k] * a
+            hedged += weights[k] * costs[k]
+        for k in range(number):
+            a, v = said[k, event, PREDICTION], said[k, event, SPREAD]
+            square += weights[k] * (v * v + (a - centre) * (a - centre))
+        answer = decision(support, against)
+        cost = scale * expected(y, answer, 0.0, *parameters).value
+        played[event, PREDICTION], played[event, SPREAD], played[event, COST] = answer, ns.sqrt(square), cost
+        if len(shown) > 0:
+            shown[event] = weights
+
+        # Reweigh.
+        state[COUNT] += 1.0
+        state[LOSS] += cost
+        for k in range(number):
+            totals[k] += costs[k]
+        if adaptive:  # what weighing cost beyond the price of the rate
+            state[GAP] += ns.maximum(hedged - (soft_least(totals, prior, rate) - before), 0.0)
+        if share > 0.0:
+            spread_out(levels, weights, costs, prior, rate, share)
+        event += 1
+
+
+def hedge_rate(number: int, gap: Real) -> Real:
+    """AdaHedge's: ln N / Σ gaps."""
+    return ns.log(max(number, 2)) / gap if gap > 0.0 else GREATEST_RATE
+
+
+def lowest(totals: Any, prior: Any) -> Real:
+    """The least total of the learners that have a prior weight."""
+    best = np.inf
+    for k in range(len(totals)):
+        if ns.isfinite(prior[k]) and totals[k] < best:
+            best = totals[k]
+    return best
+
+
+def soft_least(totals: Any, prior: Any, rate: Real) -> Real:
+    """−log Σ prior·e^(−rate·total) / rate; its growth is the mix loss of an event."""
+    best, total = lowest(totals, prior), 0.0
+    for k in range(len(totals)):
+        total += ns.exp(prior[k] - rate * ns.maximum(totals[k] - best, 0.0))
+    return best - ns.log(total) / rate
+
+
+def temper(weights: Any, totals: Any, prior: Any, rate: Real) -> None:
+    """Log-weights: log prior − rate·total."""
+    best = lowest(totals, prior)
+    for k in range(len(totals)):
+        weights[k] = prior[k] - rate * ns.maximum(totals[k] - best, 0.0)
+
+
+def normalise(weights: Any) -> None:
+    """Log-weights become weights that sum to 1."""
+    most, total = -np.inf, 0.0
+    for k in range(len(weights)):
+        most = max(most, weights[k])
+    for k in range(len(weights)):
+        weights[k] = ns.exp(weights[k] - most)
+        total += weights[k]
+    for k in range(len(weights)):
+        weights[k] /= total
+
+
+def spread_out(levels: Any, weights: Any, costs: Any, prior: Any, rate: Real, share: Real) -> None:
+    """Fixed share: after each event a share of all weight is dealt out anew by the prior, so that none is ever lost."""
+    for k in range(len(costs)):
+        levels[k] = ns.log(weights[k]) - rate * costs[k]
+    normalise(levels)
+    for k in range(len(costs)):
+        levels[k] = ns.log((1.0 - share) * levels[k] + share * ns.exp(prior[k]))
+
+
+@cache
+def kernel(loss: type[Loss], by_probability: bool) -> Function:
+    """``mix`` compiled for a loss and a way to pool."""
+    pooled: dict[Function, Function]
+    pooled = {opinion: believed, decision: log_odds} if by_probability else {opinion: stated, decision: mean_of}
+    return compose(mix, {expected: loss.expected, **pooled})
