@@ -16,13 +16,13 @@ from onlinevi.ewa.members import Members, Refused
 from onlinevi.ewa.played import Played, averages, running
 from onlinevi.ewa.tempering import fixed, normalised
 from onlinevi.learner import BadRow, Linear
-from onlinevi.losses import Logistic, Loss
+from onlinevi.losses import Absolute, Logistic, Loss, Pinball
 from onlinevi.rows import Rows, as_labels, as_rows, as_weights
 from onlinevi.rules.rates import Constant, PerHorizon, Rate, rate_at
 from onlinevi.state import State
 from onlinevi.types import Step, Vector
 
-Pool: TypeAlias = Literal["prediction", "probability"]
+Pool: TypeAlias = Literal["prediction", "probability", "quantile"]
 
 BLOCK_VALUES = 1 << 15
 """How many values of rows a block holds: few enough to stay in cache while every learner passes over them."""
@@ -68,6 +68,13 @@ class AggregateState:
         return self.array[mixing.HEAD : mixing.HEAD + len(self.learners)]
 
     @property
+    def shifts(self) -> Vector:
+        """What is added to each learner's prediction: with quantiles, that of its residuals; else 0."""
+        number = len(self.learners)
+        behind = self.array[mixing.HEAD + number :]
+        return behind[:number] if self.plan.level > 0.0 else np.zeros(number)
+
+    @property
     def average_loss(self) -> float:
         return self.loss / self.count if self.count else float("nan")
 
@@ -105,6 +112,8 @@ class Aggregate:
     after each event, so that the best learner may change; it needs a constant rate. ``pool="prediction"`` predicts the
     weighted mean; ``"probability"``, for the logistic loss, the weighted mean of the learners' probabilities, which at rate
     1 is Bayes' rule: then no range of losses enters, and the loss exceeds the best learner's by at most ln N.
+    ``"quantile"``, for the pinball and absolute losses, first shifts each prediction by the quantile of its learner's
+    residuals, so that learners of the squared loss, which need no scale of the labels, can predict quantiles.
 
     For a convex loss in [0, B] at rate η: at most η·B²·T/8 + ln N/η. ``loss=None`` takes the one the learners share. It is
     the loss of a prediction: a ridge is the learners' own affair.
@@ -149,8 +158,10 @@ class Aggregate:
             raise ValueError(f"share={self.share!r}: needs 0 ≤ share < 1; try 0.001")
         if self.share > 0.0 and not isinstance(self.rate, float | int | Constant):
             raise ValueError(f"share={self.share} needs a constant rate, not {self.rate}: try rate=1.0")
-        if self.pool not in ("prediction", "probability"):
-            raise ValueError(f'pool={self.pool!r}: needs "prediction" or "probability"')
+        if self.pool not in ("prediction", "probability", "quantile"):
+            raise ValueError(f'pool={self.pool!r}: needs "prediction", "probability" or "quantile"')
+        if self.pool == "quantile" and (self.share > 0.0 or not isinstance(self.shared_loss, Pinball | Absolute)):
+            raise ValueError(f"{self.shared_loss}, share={self.share}: quantiles need loss=Pinball(…) or Absolute(), no share")
         if self.pool == "probability" and not isinstance(self.shared_loss, Logistic):
             raise ValueError(f"{self.shared_loss} gives no probabilities to pool: use Logistic(), or pool='prediction'")
 
@@ -168,7 +179,7 @@ class Aggregate:
         """The pooled prediction at a row, or at each row of a matrix, and the std of the mixture. Changes nothing."""
         each = [learner.predict(own, x) for learner, own in zip(self.learners, state.learners, strict=True)]
         means, stds = (np.moveaxis(np.asarray(part), 0, -1) for part in zip(*each, strict=True))
-        weights = state.weights
+        weights, means = state.weights, means + state.shifts
         centre = np.asarray((weights * means).sum(axis=-1))
         spread = np.sqrt((weights * (np.square(stds) + np.square(means - centre[..., None]))).sum(axis=-1))
         if self.pool == "probability":
@@ -187,7 +198,7 @@ class Aggregate:
         if len(labels) != rows.count:
             raise ValueError(f"X has {rows.count} rows, y {len(labels)} labels: needs one label a row")
         importance = as_weights(weights, rows.count)
-        start, played, shown = state, [np.empty((0, 3))], [np.empty((0, len(self.learners)))]
+        start, played, shown = state, [np.empty((0, mixing.PLAYED))], [np.empty((0, len(self.learners)))]
         size = max(1, BLOCK_VALUES // max(1, int(rows.values_a_row)))
         refused: Refused | None = None
         for first in range(0, rows.count, size):
@@ -198,7 +209,7 @@ class Aggregate:
             shown.append(shares)
             if refused is not None:
                 break
-        prediction, spread, loss = np.concatenate(played).T.copy()
+        prediction, spread, loss, _ = np.concatenate(played).T.copy()
         sums = running(start.loss, loss)
         result = Aggregated(state, prediction, spread, loss, averages(sums, start.count), np.concatenate(shown))
         if refused is not None:
@@ -228,7 +239,7 @@ class Aggregate:
             learners, said = mixer.members.advance(state.learners, rows, labels, weights, start, stop)
         importance = weights[start:stop]
         events = stop - start if not len(importance) else int(np.count_nonzero(importance))
-        array, played = state.array.copy(), np.empty((events, 3))
+        array, played = state.array.copy(), np.empty((events, mixing.PLAYED))
         shown = np.empty((events if show else 0, len(self.learners)))
         mixer.mix(labels[start:stop], importance, said, array, played, shown)
         return AggregateState(tuple(learners), array, mixer), played, shown, refused
@@ -244,14 +255,16 @@ class Mixer:
         experts = Experts(1.0 if isinstance(aggregate.rate, AdaHedge) else aggregate.rate, aggregate.prior)
         begin = experts.init(number, horizon)
         self.log_prior, self.schedule, self.share = begin.log_prior, begin.schedule, aggregate.share
-        self.settings = np.array([*begin.schedule, float(adaptive), aggregate.share])
+        loss = aggregate.shared_loss
+        self.level = (loss.quantile if isinstance(loss, Pinball) else 0.5) if aggregate.pool == "quantile" else 0.0
+        self.settings = np.array([*begin.schedule, float(adaptive), aggregate.share, self.level])
         self.adaptive, self.by_probability = adaptive, aggregate.pool == "probability"
         self.parameters = aggregate.shared_loss.parameters
         self.kernel = mixing.kernel(type(aggregate.shared_loss), self.by_probability)  # type: ignore[arg-type]
 
     def start(self) -> Vector:
-        levels = self.log_prior if self.share > 0.0 else self.log_prior[:0]
-        return np.concatenate([np.zeros(mixing.HEAD + len(self.log_prior)), levels])
+        number, levels = len(self.log_prior), self.log_prior if self.share > 0.0 else self.log_prior[:0]
+        return np.concatenate([np.zeros(mixing.HEAD + number), levels, np.zeros(2 * number if self.level > 0.0 else 0)])
 
     def mix(self, labels: Vector, importance: Vector, said: Vector, array: Vector, played: Vector, shown: Vector) -> None:
         self.kernel(labels, importance, said, array, self.log_prior, self.settings, self.parameters, played, shown)

@@ -15,12 +15,17 @@ from onlinevi.losses import Loss
 from onlinevi.rules.rates import rate_at
 from onlinevi.types import Real
 
-# The head of a packed state; behind it lie the learners' total losses and, for a share, their log-weights.
+# The head of a packed state. Behind it lie, a number for each learner: total losses, log-weights where a share is dealt out,
+# and the shifts and sizes of residuals where quantiles are pooled.
 COUNT, LOSS, GAP = range(3)
 HEAD = 3
 
 # The settings, read as data.
-SCALE, POWER, ADAPTIVE, SHARE = range(4)
+SCALE, POWER, ADAPTIVE, SHARE, LEVEL = range(5)
+
+# The columns of what is played: those of a learner's record, and the variance of the learners' predictions between them.
+BETWEEN = 3
+PLAYED = 4
 
 GREATEST_RATE = 1e300
 """While nothing has been paid for weighing, the adaptive rate has no bound: the best learners so far take all the weight."""
@@ -90,9 +95,10 @@ def mix(
     weights. ``prior`` is in logarithms.
     """
     number, weighted = len(prior), len(importance) > 0
-    totals, levels = state[HEAD : HEAD + number], state[HEAD + number :]
-    weights, costs = np.empty(number), np.empty(number)
-    adaptive, share = settings[ADAPTIVE] > 0.0, settings[SHARE]
+    adaptive, share, level = settings[ADAPTIVE] > 0.0, settings[SHARE], settings[LEVEL]
+    totals, behind = state[HEAD : HEAD + number], HEAD + number
+    levels, shifts, sizes = state[behind : behind + number], state[behind : behind + number], state[behind + number :]
+    weights, costs, predictions = np.empty(number), np.empty(number), np.empty(number)
     event = 0
     for i in range(len(labels)):
         if weighted and importance[i] == 0.0:
@@ -111,21 +117,23 @@ def mix(
         normalise(weights)
 
         # Pool, then see the label and pay.
-        support = against = centre = square = hedged = 0.0
+        support = against = centre = within = between = hedged = 0.0
         for k in range(number):
-            a, v = said[k, event, PREDICTION], said[k, event, SPREAD]
-            says = opinion(y, a, v, parameters)
+            predictions[k] = said[k, event, PREDICTION] + (shifts[k] if level > 0.0 else 0.0)
+            says = opinion(y, predictions[k], said[k, event, SPREAD], parameters)
             costs[k] = scale * says.cost
             support += weights[k] * says.support
             against += weights[k] * says.against
-            centre += weights[k] * a
+            centre += weights[k] * predictions[k]
             hedged += weights[k] * costs[k]
         for k in range(number):
-            a, v = said[k, event, PREDICTION], said[k, event, SPREAD]
-            square += weights[k] * (v * v + (a - centre) * (a - centre))
+            gap, spread = predictions[k] - centre, said[k, event, SPREAD]
+            within += weights[k] * spread * spread
+            between += weights[k] * gap * gap
         answer = decision(support, against)
         cost = scale * expected(y, answer, 0.0, *parameters).value
-        played[event, PREDICTION], played[event, SPREAD], played[event, COST] = answer, ns.sqrt(square), cost
+        played[event, PREDICTION], played[event, SPREAD], played[event, COST] = answer, ns.sqrt(within + between), cost
+        played[event, BETWEEN] = between
         if len(shown) > 0:
             shown[event] = weights
 
@@ -138,6 +146,9 @@ def mix(
             state[GAP] += ns.maximum(hedged - (soft_least(totals, prior, rate) - before), 0.0)
         if share > 0.0:
             spread_out(levels, weights, costs, prior, rate, share)
+        if level > 0.0:
+            for k in range(number):
+                track(shifts, sizes, k, y - said[k, event, PREDICTION], level, state[COUNT])
         event += 1
 
 
@@ -189,6 +200,16 @@ def spread_out(levels: Any, weights: Any, costs: Any, prior: Any, rate: Real, sh
     normalise(levels)
     for k in range(len(costs)):
         levels[k] = ns.log((1.0 - share) * levels[k] + share * ns.exp(prior[k]))
+
+
+MEMORY, PACE = 100.0, 0.03
+"""How many events the size of residuals remembers, and how far, in such sizes, a shift moves at once."""
+
+
+def track(shifts: Any, sizes: Any, k: int, residual: Real, level: Real, count: Real) -> None:
+    """Move a shift towards the quantile of the residuals at ``level``: up where they lie above it, else down."""
+    sizes[k] += (ns.absolute(residual) - sizes[k]) / ns.minimum(count, MEMORY)
+    shifts[k] += PACE * sizes[k] * (level if residual > shifts[k] else level - 1.0)
 
 
 @cache

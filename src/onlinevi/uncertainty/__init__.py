@@ -1,0 +1,5 @@
+"""How sure a prediction is: a noise variance learned online, and intervals that keep their promise on any stream."""
+
+from onlinevi.uncertainty.calibration import Bands, Calibrated, Calibration
+
+__all__ = ["Bands", "Calibrated", "Calibration"]

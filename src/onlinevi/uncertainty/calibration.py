@@ -1,0 +1,151 @@
+"""Noise and intervals around predictions of numbers, learned from the residuals as they come."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from onlinevi import ns
+from onlinevi._jit import Function, compose
+from onlinevi.types import Real, Vector
+
+# The packed state.
+COUNT, MISSED, SQUARES, WEIGHT, LOG_RATIO = range(5)
+
+# The settings, read as data.
+MISS_RATE, STEP, KEPT = range(3)
+
+# The columns of a record.
+STD, LOWER, UPPER = range(3)
+
+
+@dataclass(frozen=True, eq=False)
+class Bands:
+    """Before each label was seen: the std of what it might be, and an interval for it; infinite where nothing was known yet."""
+
+    std: Vector
+    lower: Vector
+    upper: Vector
+
+
+@dataclass(frozen=True, eq=False)
+class Calibrated:
+    """What the residuals have told so far."""
+
+    array: Vector
+    settings: Vector
+
+    def __post_init__(self) -> None:
+        self.array.setflags(write=False)
+
+    @property
+    def count(self) -> int:
+        return int(self.array[COUNT])
+
+    @property
+    def noise(self) -> float:
+        """The variance of the noise; NaN before the first event."""
+        return float(noise_of(self.array)) if self.count else np.nan
+
+    @property
+    def ratio(self) -> float:
+        """An interval's half width, in predictive stds."""
+        return float(np.exp(self.array[LOG_RATIO]))
+
+    @property
+    def coverage(self) -> float:
+        """The part of the labels that lay in their intervals; NaN before the second event, which has the first interval."""
+        asked = self.count - 1
+        return 1.0 - float(self.array[MISSED]) / asked if asked > 0 else np.nan
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """Intervals prediction ± ratio·std whose ratio grows by a miss and shrinks by a hit: adaptive conformal inference.
+
+    ln ratio moves by step·(missed − (1 − coverage)) at every event, so that on any stream whatever
+    (rate of misses) − (1 − coverage) = ln(last ratio / first ratio) / (step·events), exactly. As a ratio only grows at a
+    residual beyond it, coverage can fall short by no more than ln(largest residual/std / first ratio) / (step·events).
+
+    The std is √(noise·unit + extra): ``unit`` and ``extra`` come with each prediction, the noise is the average of
+    residual²/unit over about the last ``memory`` events.
+
+    >>> import numpy as np, onlinevi as ovi
+    >>> rng = np.random.default_rng(0)
+    >>> y = rng.standard_cauchy(5000)
+    >>> calibrated, bands = ovi.Calibration(0.9).run(y, np.zeros(5000))
+    >>> round(calibrated.coverage, 2)
+    0.9
+    """
+
+    coverage: float = 0.9
+    step: float = 0.05
+    memory: float = 100.0
+
+    def __post_init__(self) -> None:
+        if not 0.0 < self.coverage < 1.0:
+            raise ValueError(f"coverage={self.coverage!r}: lies strictly between 0 and 1; try 0.9")
+        if not (0.0 < self.step < 1.0):
+            raise ValueError(f"step={self.step!r}: needs 0 < step < 1; try 0.05")
+        if not self.memory >= 1.0:
+            raise ValueError(f"memory={self.memory!r}: needs at least one event; try 100")
+
+    def init(self) -> Calibrated:
+        """Before the first event. The first ratio is the normal law's."""
+        from scipy.special import ndtri
+
+        array = np.zeros(5)
+        array[LOG_RATIO] = np.log(ndtri(0.5 + 0.5 * self.coverage))
+        return Calibrated(array, np.array([1.0 - self.coverage, self.step, 1.0 - 1.0 / self.memory]))
+
+    def update_many(
+        self, state: Calibrated, y: Any, prediction: Any, unit: Any = 1.0, extra: Any = 0.0
+    ) -> tuple[Calibrated, Bands]:
+        """Intervals for each of these events before its label, and the state after them; any split gives the same bits."""
+        parts = np.broadcast_arrays(*(np.asarray(part, dtype=float) for part in (y, prediction, unit, extra)))
+        if parts[0].ndim != 1:
+            raise ValueError(f"y has shape {parts[0].shape}: needs one label an event")
+        if not all(np.isfinite(part).all() for part in parts) or not ((parts[2] >= 0.0) & (parts[3] >= 0.0)).all():
+            raise ValueError("labels, predictions and variances must be finite, and variances ≥ 0: drop the event")
+        array, record = state.array.copy(), np.empty((len(parts[0]), 3))
+        kernel()(*(np.ascontiguousarray(part) for part in parts), array, state.settings, record)
+        return Calibrated(array, state.settings), Bands(*record.T)
+
+    def run(self, y: Any, prediction: Any, unit: Any = 1.0, extra: Any = 0.0) -> tuple[Calibrated, Bands]:
+        """One pass over a stream of predictions and labels."""
+        return self.update_many(self.init(), y, prediction, unit, extra)
+
+    def bands(self, state: Calibrated, prediction: Any, unit: Any = 1.0, extra: Any = 0.0) -> Bands:
+        """Intervals for labels to come. Changes nothing."""
+        std = np.sqrt(state.noise * np.asarray(unit) + extra) if state.count else np.full(np.shape(prediction), np.inf)
+        return Bands(std, prediction - state.ratio * std, prediction + state.ratio * std)
+
+
+def noise_of(state: Any) -> Real:
+    return state[SQUARES] / state[WEIGHT]
+
+
+def calibrate(labels: Any, predictions: Any, units: Any, extras: Any, state: Any, settings: Any, record: Any) -> None:
+    """The interval, then the label, then the ratio and the noise. Changes ``state``, fills ``record``."""
+    for t in range(len(labels)):
+        residual, std = labels[t] - predictions[t], np.inf
+        if state[COUNT] > 0.0:
+            std = ns.sqrt(noise_of(state) * units[t] + extras[t])
+            radius = ns.exp(state[LOG_RATIO]) * std
+            record[t, STD], record[t, LOWER], record[t, UPPER] = std, predictions[t] - radius, predictions[t] + radius
+            missed = 1.0 if ns.absolute(residual) > radius else 0.0
+            state[MISSED] += missed
+            state[LOG_RATIO] += settings[STEP] * (missed - settings[MISS_RATE])
+        else:
+            record[t, STD], record[t, LOWER], record[t, UPPER] = np.inf, -np.inf, np.inf
+        state[COUNT] += 1.0
+        state[WEIGHT] = settings[KEPT] * state[WEIGHT] + 1.0
+        state[SQUARES] = settings[KEPT] * state[SQUARES] + (residual * residual / units[t] if units[t] > 0.0 else 0.0)
+
+
+@cache
+def kernel() -> Function:
+    return compose(calibrate, {})
