@@ -76,6 +76,11 @@ def advance(views: Any, rows: Any, event: Event, turn: Turn, frame: Any) -> None
     _hole("advance")
 
 
+def forget(views: Any, frame: Any, discount: Real, count: Real) -> None:
+    """Move the belief towards the prior after an event, the ``count``-th, in place; nothing where nothing is forgotten."""
+    _hole("forget")
+
+
 # --- the kind of rows and of settings gives
 
 

@@ -31,7 +31,8 @@ class Linear:
     """A learner whose prediction is linear in the weights: a loss, a rule, and a family of beliefs.
 
     ``family=None`` takes the one the rule is made for: ``Point()`` for OGA, ``MeanField()`` for the others.
-    ``average`` keeps the average of all decisions.
+    ``average`` keeps the average of all decisions. ``discount`` < 1 forgets, for streams that change: after each event the
+    belief moves back to the prior, λ ← γλ + (1 − γ)λ₁ in natural parameters; 0.99 remembers about 100 events.
 
     >>> import onlinevi as ovi
     >>> learner = ovi.Linear(loss=ovi.Squared(), rule=ovi.NGVI(step=1.0))
@@ -44,6 +45,7 @@ class Linear:
     rule: Rule
     family: Family | None = None
     average: bool = True
+    discount: float = 1.0
 
     def __post_init__(self) -> None:
         for name, kind in (("loss", Loss), ("rule", Rule), ("family", Family | None)):
@@ -62,6 +64,13 @@ class Linear:
             object.__setattr__(self, "rule", rule.with_covariance())
         if self.loss.ridge > 0.0:
             self.rule.check_ridge(family.correlated)
+        if not 0.0 < self.discount <= 1.0:
+            raise ValueError(f"discount={self.discount!r}: needs 0 < discount ≤ 1; 1 forgets nothing, 0.99 after some 100 events")
+        if self.discount < 1.0 and not rule.from_belief:
+            raise ValueError(
+                f"discount={self.discount!r}: {type(rule).__name__} makes each belief anew from all gradients so far, which "
+                "forgets nothing; use SVB(), NGVI() or Implicit()"
+            )
 
     @property
     def belief_family(self) -> Family:
@@ -130,14 +139,15 @@ class Linear:
     @property
     def fills_rows(self) -> bool:
         """Whether every coordinate moves at every event: then zeros left out gain nothing."""
-        return self.belief_family.correlated or self.rule.moves_without_gradient or self.loss.ridge > 0.0
+        moves_all = self.rule.moves_without_gradient or self.loss.ridge > 0.0 or self.discount < 1.0
+        return moves_all or self.belief_family.correlated
 
     def _check(self, state: State) -> Plan:
         plan = state.plan
-        if (plan.loss is not self.loss or plan.rule is not self.rule or plan.family is not self.family) and plan != _plan(
-            self, plan.dim, plan.horizon
-        ):
-            raise ValueError("this state belongs to another learner: its loss, rule, family or average differs")
+        same = plan.loss is self.loss and plan.rule is self.rule and plan.family is self.family
+        same = same and plan.average == self.average and plan.discount == self.discount
+        if not same and plan != _plan(self, plan.dim, plan.horizon):
+            raise ValueError("this state belongs to another learner: its loss, rule, family, average or discount differs")
         return plan
 
 
@@ -151,12 +161,14 @@ def learn(
     weights: Any = None,
     record: Record = "all",
     average: bool = True,
+    discount: float = 1.0,
     horizon: int | None = None,
 ) -> Trace:
     """One pass over a stream: predict each row before its label is used, then learn from it.
 
     X is a matrix (numpy, scipy.sparse) or a table (pandas, polars, pyarrow). ``weights`` multiply the loss, row by row; a
-    weight of 0 is as if the row were absent. ``horizon`` is the number of rows unless given.
+    weight of 0 is as if the row were absent. ``discount`` is that of ``Linear``, for streams that change. ``horizon`` is the
+    number of rows unless given.
 
     >>> import numpy as np, onlinevi as ovi
     >>> X = np.random.default_rng(0).standard_normal((500, 3))
@@ -164,7 +176,7 @@ def learn(
     >>> bool(trace.average_loss[-1] < 0.3), (trace.mean > [1.5, -2.5, -0.5]).tolist()
     (True, [True, True, True])
     """
-    learner = Linear(loss=loss, rule=rule, family=family, average=average)
+    learner = Linear(loss=loss, rule=rule, family=family, average=average, discount=discount)
     rows = learner._rows(X)
     if rows.count == 0:
         raise ValueError("the stream is empty: X has 0 rows, needs at least one")
@@ -237,6 +249,6 @@ _NO_WEIGHTS = np.empty(0)
 
 @lru_cache(maxsize=256)
 def _plan(learner: Linear, dim: int, horizon: int | None) -> Plan:
-    plan = Plan(learner.loss, learner.belief_family, learner.rule, learner.average, dim, horizon)
+    plan = Plan(learner.loss, learner.belief_family, learner.rule, learner.average, dim, horizon, discount=learner.discount)
     _ = plan.settings, plan.frame  # refuse a bad setting now, not at the first event
     return plan

@@ -17,6 +17,7 @@ from onlinevi.contract import (
     at,
     expected,
     filled,
+    forget,
     keeps_std_total,
     moments,
     new_belief,
@@ -30,6 +31,7 @@ from onlinevi.contract import (
     views,
 )
 from onlinevi.families import Family
+from onlinevi.families.forgetting import never
 from onlinevi.losses import Loss
 from onlinevi.rules import Rule
 from onlinevi.rules.rates import rate_at, weigh
@@ -40,7 +42,7 @@ COUNT, WEIGHT, WEIGHT_SQUARE, LOSS, EXPECTED, PRODUCT, GRADIENT_SQUARE, SQUARE =
 HEAD = 8
 
 # The settings that a pass reads as data, so that changing one compiles nothing.
-STEP_SCALE, STEP_POWER, PRIOR_SCALE, PRIOR_POWER, PER_VARIANCE, LEAD, MOVES_ALWAYS, RIDGE = range(8)
+STEP_SCALE, STEP_POWER, PRIOR_SCALE, PRIOR_POWER, PER_VARIANCE, LEAD, MOVES_ALWAYS, RIDGE, DISCOUNT = range(9)
 
 # The columns of a record.
 PREDICTION, SPREAD, COST = range(3)
@@ -134,6 +136,7 @@ def one_pass(
         if len(drift) > 0:
             add_decision(drift, mean, rows, event, -count)
         advance(vectors, rows, event, Turn(law, seen, taken, pull, rates), frame)
+        forget(vectors, frame, settings[DISCOUNT], count)
         if len(drift) > 0:
             add_decision(drift, mean, rows, event, count)
 
@@ -216,7 +219,14 @@ def no() -> bool:
 
 @cache
 def kernel(
-    loss: type[Loss], family: type[Family], rule: type[Rule], sparse: bool, per_coordinate: bool, loop: Function = one_pass
+    loss: type[Loss],
+    family: type[Family],
+    rule: type[Rule],
+    *,
+    sparse: bool,
+    per_coordinate: bool,
+    forgets: bool,
+    loop: Function = one_pass,
 ) -> Function:
     """``one_pass`` or ``many_passes`` compiled for one choice of parts; what a setting can express is no part."""
     return compose(
@@ -229,6 +239,7 @@ def kernel(
             squares: family.squares,
             variance_after: family.variance_after,
             advance: family.advance_for(rule),
+            forget: family.forget if forgets else never,
             settle: rule.settle,
             new_belief: rule.new_belief,
             keeps_std_total: yes if rule.keeps_std_total else no,

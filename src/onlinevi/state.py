@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -26,6 +26,7 @@ class Plan:
     average: bool
     dim: int
     horizon: int | None
+    discount: float = field(default=1.0, kw_only=True)
 
     @cached_property
     def settings(self) -> Vector:
@@ -33,13 +34,14 @@ class Plan:
         prior_scale, prior_power = (
             self.rule.prior_rate.schedule(self.horizon) if self.rule.prior_rate is not None else (np.inf, 0.0)
         )
-        settings = np.zeros(8)
+        settings = np.zeros(9)
         settings[[linear.STEP_SCALE, linear.STEP_POWER]] = step
         settings[[linear.PRIOR_SCALE, linear.PRIOR_POWER]] = prior_scale, prior_power
         settings[linear.PER_VARIANCE] = self.rule.step_rate.per_variance
         settings[linear.LEAD] = self.rule.looks_ahead
         settings[linear.MOVES_ALWAYS] = self.moves_always
         settings[linear.RIDGE] = self.loss.ridge
+        settings[linear.DISCOUNT] = self.discount
         return settings
 
     @cached_property
@@ -58,7 +60,7 @@ class Plan:
     @cached_property
     def moves_always(self) -> bool:
         """Whether coordinates without a gradient move too, so that a sparse row costs as much as a dense one."""
-        return self.rule.moves_without_gradient or self.loss.ridge > 0.0
+        return self.rule.moves_without_gradient or self.loss.ridge > 0.0 or self.discount < 1.0
 
     @cached_property
     def dense_kernel(self) -> Function:
@@ -70,7 +72,8 @@ class Plan:
 
     def kernel(self, *, sparse: bool, loop: Function = linear.one_pass) -> Function:
         parts: Any = type(self.loss), type(self.family), type(self.rule)
-        return linear.kernel(*parts, sparse, self.frame.ndim > 1, loop)
+        per_coordinate, forgets = self.frame.ndim > 1, self.discount < 1.0
+        return linear.kernel(*parts, sparse=sparse, per_coordinate=per_coordinate, forgets=forgets, loop=loop)
 
     @cached_property
     def parts(self) -> dict[str, slice]:

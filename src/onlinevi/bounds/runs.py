@@ -106,6 +106,10 @@ def _checked(run: Trace | State, comparator: Belief) -> tuple[State, Plan]:
         raise ValueError(
             f"{state.plan.family}: these bounds are in (mean, std), for MeanField() and Point(); certificate() holds"
         )
+    if state.plan.discount < 1.0:
+        raise ValueError(
+            f"discount={state.plan.discount}: the theorems are about rules that forget nothing; certificate() holds for any"
+        )
     if state.count == 0:
         raise ValueError("the run is empty: a bound needs at least one event")
     require_inside(comparator, state.plan.family, state.plan.dim)

@@ -90,6 +90,7 @@ class Family:
     variance_after: Callable[..., tuple[Real, Real]]
     squares: Callable[..., tuple[Real, Real]]
     advance: Callable[..., None]
+    forget: Callable[..., None]
 
     @classmethod
     def advance_for(cls, rule: Any) -> Callable[..., None]:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from onlinevi.families import full_steps
+from onlinevi.families import forgetting, full_steps
 from onlinevi.families.correlated import Correlated
 from onlinevi.types import Vector
 
@@ -130,6 +130,7 @@ class FullCovariance(Correlated):
     views = staticmethod(full_steps.views)
     moments = staticmethod(full_steps.moments)
     squares = staticmethod(full_steps.squares)
+    forget = staticmethod(forgetting.full)
 
     @classmethod
     def advance_for(cls, rule: Any) -> Callable[..., None]:

@@ -104,16 +104,22 @@ def whitened(views: Any, rows: Any, event: Event, turn: Turn, frame: Any) -> Non
 
 def by_prediction(views: Any, rows: Any, event: Event, turn: Turn, frame: Any) -> None:
     """P' = P + growth·xxᵀ: R is the factor of I − k·wwᵀ, written in the sums of w² from below, which only add."""
-    w = views[4]
     growth, shift = conditioned(turn)
+    condition(views, growth, len(views[0]))
+    move_mean(views, rows, event, turn.seen, shift, frame)
+
+
+def condition(views: Any, growth: Real, count: int) -> Real:
+    """The covariance given growth·xxᵀ more precision, for w = C·x that is 0 from ``count`` on; returns 1 + growth·v²."""
+    w = views[4]
     clear_sum(views)
     below = 1.0
-    for k in range(len(w) - 1, -1, -1):
+    for k in range(count - 1, -1, -1):
         above = below + growth * w[k] * w[k]
         kept = ns.sqrt(below / above)
         fold_row(views, k, kept, -growth * w[k] / below * kept)
         below = above
-    move_mean(views, rows, event, turn.seen, shift, frame)
+    return below
 
 
 def clear_sum(views: Any) -> None:

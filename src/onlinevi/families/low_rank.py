@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from onlinevi.families import low_rank_steps
+from onlinevi.families import forgetting, low_rank_steps
 from onlinevi.families.correlated import Correlated
 from onlinevi.types import Frame, Vector
 
@@ -158,6 +158,7 @@ class LowRank(Correlated):
     moments = staticmethod(low_rank_steps.moments)
     squares = staticmethod(low_rank_steps.squares)
     advance = staticmethod(low_rank_steps.by_prediction)
+    forget = staticmethod(forgetting.low_rank)
 
 
 def _directions(belief: LowRankBelief) -> tuple[Vector, Vector]:

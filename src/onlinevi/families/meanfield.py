@@ -9,6 +9,7 @@ import numpy as np
 
 from onlinevi import ns
 from onlinevi.contract import at, keeps_std_total, new_belief, position, value
+from onlinevi.families import forgetting
 from onlinevi.families.base import (
     MEAN_HIGH,
     MEAN_LOW,
@@ -166,6 +167,8 @@ class MeanField(Family):
             new = new_belief(now, gradient, Totals(mean_total[j], std_sum), rates, prior)
             mean[j] = ns.minimum(ns.maximum(new.mean, at(mean_low, j)), at(mean_high, j))
             std[j] = ns.minimum(ns.maximum(new.std, at(std_low, j)), at(std_high, j))
+
+    forget = staticmethod(forgetting.mean_field)
 
 
 def _precision(belief: Belief) -> Vector:

@@ -10,6 +10,7 @@ import numpy as np
 
 from onlinevi import ns
 from onlinevi.contract import at, new_belief, position, value
+from onlinevi.families import forgetting
 from onlinevi.families.base import MEAN_HIGH, MEAN_LOW, PRIOR_MEAN, PRIOR_STD, Box, Family, PerCoordinate, frozen
 from onlinevi.types import Belief, Event, Gradient, Moments, Prior, Real, Totals, Turn, Vector
 
@@ -97,6 +98,8 @@ class Point(Family):
             new = new_belief(now, gradient, total, rates, Prior(at(prior_mean, j), at(prior_std, j)))
             totals[j] = total.mean
             mean[j] = ns.minimum(ns.maximum(new.mean, at(low, j)), at(high, j))
+
+    forget = staticmethod(forgetting.point)
 
 
 def _no_density(what: str) -> NoReturn:

@@ -20,6 +20,8 @@ class Rule:
     """Updates a spread as well as a mean."""
     points: ClassVar[bool] = False
     """Has a step for beliefs without a spread."""
+    from_belief: ClassVar[bool] = True
+    """Steps from the belief that is there. One that is made anew from sums cannot be changed on the way."""
     frame: ClassVar[Frame | None] = None
     """Where its step applies to a full covariance; None where it has no such step."""
 

@@ -20,6 +20,7 @@ class SVA(RatedRule):
     rate: Rate | float = PerHorizon(1.0)
     keeps_std_total: ClassVar[bool] = True
     looks_ahead: ClassVar[bool] = True
+    from_belief: ClassVar[bool] = False
     frame: ClassVar[Frame | None] = Frame.ENTRIES
 
     @property
