@@ -7,6 +7,7 @@ from onlinevi.batch_vb import BatchVB, batch_vb
 from onlinevi.certificate import Certificate, certificate
 from onlinevi.families import Box, Family, FullCovariance, LowRank, MeanField, Point
 from onlinevi.hindsight import Hindsight, hindsight
+from onlinevi.inputs import Inputs
 from onlinevi.learner import BadRow, Linear, learn
 from onlinevi.losses import Absolute, Hinge, Logistic, Loss, Pinball, Poisson, Squared
 from onlinevi.risk import risk_bound
@@ -50,6 +51,7 @@ __all__ = [
     "Hindsight",
     "Hinge",
     "Implicit",
+    "Inputs",
     "Linear",
     "Logistic",
     "Loss",
