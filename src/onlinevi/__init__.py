@@ -3,6 +3,7 @@
 from typing import Any
 
 from onlinevi import bounds, datasets, ewa
+from onlinevi.auto import Auto, Forecast, auto
 from onlinevi.batch_vb import BatchVB, batch_vb
 from onlinevi.certificate import Certificate, certificate
 from onlinevi.families import Box, Family, FullCovariance, LowRank, MeanField, Point
@@ -30,6 +31,7 @@ from onlinevi.rules import (
 from onlinevi.state import State
 from onlinevi.trace import Trace
 from onlinevi.types import Belief, Step
+from onlinevi.uncertainty import Calibration
 
 __version__ = "0.1.0"
 
@@ -40,13 +42,16 @@ __all__ = [
     "SVA",
     "SVB",
     "Absolute",
+    "Auto",
     "BadRow",
     "BatchVB",
     "Belief",
     "Box",
+    "Calibration",
     "Certificate",
     "Constant",
     "Family",
+    "Forecast",
     "FullCovariance",
     "Hindsight",
     "Hinge",
@@ -71,6 +76,7 @@ __all__ = [
     "Step",
     "StronglyConvex",
     "Trace",
+    "auto",
     "batch_vb",
     "bounds",
     "certificate",

@@ -65,7 +65,9 @@ class Linear:
         if self.loss.ridge > 0.0:
             self.rule.check_ridge(family.correlated)
         if not 0.0 < self.discount <= 1.0:
-            raise ValueError(f"discount={self.discount!r}: needs 0 < discount ≤ 1; 1 forgets nothing, 0.99 after some 100 events")
+            raise ValueError(
+                f"discount={self.discount!r}: needs 0 < discount ≤ 1; 1 forgets nothing, 0.99 after some 100 events"
+            )
         if self.discount < 1.0 and not rule.from_belief:
             raise ValueError(
                 f"discount={self.discount!r}: {type(rule).__name__} makes each belief anew from all gradients so far, which "

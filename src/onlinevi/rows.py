@@ -26,6 +26,9 @@ class Rows(Protocol):
     def block(self, start: int, stop: int) -> Any:
         """These rows, as the compiled loop reads them."""
 
+    def take(self, numbers: NDArray[np.int64]) -> Any:
+        """The rows of these numbers, which ascend, as a matrix of their own."""
+
 
 def blocks(rows: Rows) -> Iterator[tuple[int, int]]:
     """The bounds of the blocks, in order."""
@@ -55,6 +58,11 @@ class DenseRows:
         # The order of the values in memory decides the order of summation, so all blocks are brought to one.
         part = self.matrix[start:stop]
         return np.ascontiguousarray(part, dtype=part.dtype if part.dtype in (np.float32, np.float64) else np.float64)
+
+    def take(self, numbers: NDArray[np.int64]) -> NDArray[Any]:
+        if not len(numbers):
+            return np.empty((0, self.dim))
+        return np.asarray(self.block(int(numbers[0]), int(numbers[-1]) + 1)[numbers - numbers[0]])
 
 
 class TableRows(DenseRows):
@@ -105,6 +113,11 @@ class SparseRows:
 
     def block(self, start: int, stop: int) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
         return self.data, self.indices, self.starts[start : stop + 1]
+
+    def take(self, numbers: NDArray[np.int64]) -> Any:
+        from scipy.sparse import csr_matrix
+
+        return csr_matrix((self.data, self.indices, self.starts), shape=(self.count, self.dim))[numbers]
 
 
 class SpreadRows(DenseRows):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
@@ -22,9 +22,9 @@ class Trace:
     """
 
     def __init__(
-        self, state: State, steps: Vector, prediction: Vector, spread: Vector, loss: Vector, average_loss: Vector
+        self, state: Any, steps: Vector, prediction: Vector, spread: Vector, loss: Vector, average_loss: Vector
     ) -> None:
-        self.state = state
+        self.state: State = state
         self.steps = steps
         """The number t of each event kept, from 1 at the start of the stream."""
         self.prediction = prediction
@@ -57,7 +57,7 @@ class Trace:
 class Recorder:
     """Collects what a pass records, block by block; how the blocks are cut makes no difference."""
 
-    def __init__(self, record: Record, start: State, most: int) -> None:
+    def __init__(self, record: Record, start: Any, most: int) -> None:
         if record not in ("all", "thinned", "none"):
             raise ValueError(f'record={record!r}: needs "all", "thinned" or "none"')
         self._record = record
@@ -93,7 +93,7 @@ class Recorder:
         totals = np.cumsum(np.concatenate([[total], events[:, COST]]))[1:]
         return np.column_stack([steps, events[:, PREDICTION], events[:, SPREAD], totals])
 
-    def finish(self, state: State) -> Trace:
+    def finish(self, state: Any) -> Trace:
         if self._record == "all":
             events = self._events[: state.count - int(self._start[0])]
             steps, prediction, spread, totals = self._table(events, *self._start).T

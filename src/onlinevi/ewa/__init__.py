@@ -8,10 +8,11 @@ Three settings allow it without approximation: experts, a grid in one or two dim
 loss. Learners can be experts too.
 """
 
-from onlinevi.ewa.aggregate import AdaHedge, Aggregate, Aggregated, AggregateState
+from onlinevi.ewa.aggregate import AdaHedge, Aggregate, Aggregated
 from onlinevi.ewa.divergence import divergences
 from onlinevi.ewa.experts import Experts, ExpertState, ExpertStep, Weighing
 from onlinevi.ewa.grid import Grid, GridPosterior
+from onlinevi.ewa.mixer import AggregateState
 from onlinevi.ewa.played import Played
 from onlinevi.ewa.tempered import GaussianPosterior, TemperedGaussian
 

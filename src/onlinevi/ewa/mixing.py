@@ -23,9 +23,10 @@ HEAD = 3
 # The settings, read as data.
 SCALE, POWER, ADAPTIVE, SHARE, LEVEL = range(5)
 
-# The columns of what is played: those of a learner's record, and the variance of the learners' predictions between them.
-BETWEEN = 3
-PLAYED = 4
+# The columns of what is played: those of a learner's record, the variance that the learners see themselves, averaged, and
+# that of their predictions.
+WITHIN, BETWEEN = 3, 4
+PLAYED = 5
 
 GREATEST_RATE = 1e300
 """While nothing has been paid for weighing, the adaptive rate has no bound: the best learners so far take all the weight."""
@@ -133,7 +134,7 @@ def mix(
         answer = decision(support, against)
         cost = scale * expected(y, answer, 0.0, *parameters).value
         played[event, PREDICTION], played[event, SPREAD], played[event, COST] = answer, ns.sqrt(within + between), cost
-        played[event, BETWEEN] = between
+        played[event, WITHIN], played[event, BETWEEN] = within, between
         if len(shown) > 0:
             shown[event] = weights
 

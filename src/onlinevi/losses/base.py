@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, fields
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -75,6 +75,10 @@ class Loss:
         if not all(np.isfinite(part).all() for part in result):
             raise ValueError(f"{self}: the loss overflows at these predictions; {self.overflow_hint}")
         return result
+
+    def probability(self, a: Any, v: Any = 0.0) -> Any:
+        """P(+1) at a prediction N(a, v²), for losses of classes."""
+        raise TypeError(f"{type(self).__name__} has no classes, so no probabilities: use Logistic() or Hinge()")
 
     overflow_hint: ClassVar[str] = "scale the features or the labels down"
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
+
+import numpy as np
 
 from onlinevi import ns
 from onlinevi.losses.base import Loss
@@ -21,6 +23,14 @@ class Hinge(Loss):
     @property
     def lipschitz(self) -> float:
         return 1.0
+
+    def probability(self, a: Any, v: Any = 0.0) -> Any:
+        """Φ(a/v), the votes for +1: the hinge loss gives scores no other meaning. At v = 0 it is 0, ½ or 1."""
+        from scipy.special import ndtr
+
+        with np.errstate(divide="ignore", invalid="ignore"):
+            ratio = np.asarray(a, dtype=float) / v
+        return ndtr(np.where(np.equal(a, 0.0), 0.0, ratio))
 
     @staticmethod
     def valid_label(y: Real, *parameters: Real) -> Real:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -59,6 +59,10 @@ class Logistic(Loss):
     @property
     def lipschitz(self) -> float:
         return 1.0
+
+    def probability(self, a: Any, v: Any = 0.0) -> Any:
+        """E[1/(1 + e^(−z))]: the slope of the loss at the other label."""
+        return self(-1.0, a, v).slope
 
     @staticmethod
     def valid_label(y: Real, *parameters: Real) -> Real:

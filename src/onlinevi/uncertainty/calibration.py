@@ -19,16 +19,18 @@ COUNT, MISSED, SQUARES, WEIGHT, LOG_RATIO = range(5)
 MISS_RATE, STEP, KEPT = range(3)
 
 # The columns of a record.
-STD, LOWER, UPPER = range(3)
+STD, LOWER, UPPER, NOISE = range(4)
 
 
 @dataclass(frozen=True, eq=False)
 class Bands:
-    """Before each label was seen: the std of what it might be, and an interval for it; infinite where nothing was known yet."""
+    """Before each label was seen: the std of what it might be, and an interval for it; infinite at the first."""
 
     std: Vector
     lower: Vector
     upper: Vector
+    noise: Vector
+    """The variance of the noise, as known then; NaN at the first."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,7 +112,7 @@ class Calibration:
             raise ValueError(f"y has shape {parts[0].shape}: needs one label an event")
         if not all(np.isfinite(part).all() for part in parts) or not ((parts[2] >= 0.0) & (parts[3] >= 0.0)).all():
             raise ValueError("labels, predictions and variances must be finite, and variances ≥ 0: drop the event")
-        array, record = state.array.copy(), np.empty((len(parts[0]), 3))
+        array, record = state.array.copy(), np.empty((len(parts[0]), 4))
         kernel()(*(np.ascontiguousarray(part) for part in parts), array, state.settings, record)
         return Calibrated(array, state.settings), Bands(*record.T)
 
@@ -121,7 +123,8 @@ class Calibration:
     def bands(self, state: Calibrated, prediction: Any, unit: Any = 1.0, extra: Any = 0.0) -> Bands:
         """Intervals for labels to come. Changes nothing."""
         std = np.sqrt(state.noise * np.asarray(unit) + extra) if state.count else np.full(np.shape(prediction), np.inf)
-        return Bands(std, prediction - state.ratio * std, prediction + state.ratio * std)
+        noise = np.full(np.shape(prediction), state.noise)
+        return Bands(std, prediction - state.ratio * std, prediction + state.ratio * std, noise)
 
 
 def noise_of(state: Any) -> Real:
@@ -131,16 +134,16 @@ def noise_of(state: Any) -> Real:
 def calibrate(labels: Any, predictions: Any, units: Any, extras: Any, state: Any, settings: Any, record: Any) -> None:
     """The interval, then the label, then the ratio and the noise. Changes ``state``, fills ``record``."""
     for t in range(len(labels)):
-        residual, std = labels[t] - predictions[t], np.inf
-        if state[COUNT] > 0.0:
-            std = ns.sqrt(noise_of(state) * units[t] + extras[t])
-            radius = ns.exp(state[LOG_RATIO]) * std
-            record[t, STD], record[t, LOWER], record[t, UPPER] = std, predictions[t] - radius, predictions[t] + radius
+        residual, known = labels[t] - predictions[t], state[COUNT] > 0.0
+        noise = noise_of(state) if known else np.nan
+        std = ns.sqrt(noise * units[t] + extras[t]) if known else np.inf
+        radius = ns.exp(state[LOG_RATIO]) * std
+        record[t, STD], record[t, LOWER], record[t, UPPER] = std, predictions[t] - radius, predictions[t] + radius
+        record[t, NOISE] = noise
+        if known:
             missed = 1.0 if ns.absolute(residual) > radius else 0.0
             state[MISSED] += missed
             state[LOG_RATIO] += settings[STEP] * (missed - settings[MISS_RATE])
-        else:
-            record[t, STD], record[t, LOWER], record[t, UPPER] = np.inf, -np.inf, np.inf
         state[COUNT] += 1.0
         state[WEIGHT] = settings[KEPT] * state[WEIGHT] + 1.0
         state[SQUARES] = settings[KEPT] * state[SQUARES] + (residual * residual / units[t] if units[t] > 0.0 else 0.0)

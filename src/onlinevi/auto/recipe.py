@@ -1,0 +1,52 @@
+"""What the default is made of: which learners, over which grid, weighed how. docs/choosing.md says why."""
+
+from __future__ import annotations
+
+import itertools
+from functools import lru_cache
+
+from onlinevi.ewa import AdaHedge, Aggregate
+from onlinevi.families import Family, FullCovariance, MeanField
+from onlinevi.learner import Linear
+from onlinevi.losses import Absolute, Logistic, Loss, Pinball, Squared
+from onlinevi.rules import NGVI, Implicit, Rule
+
+PRIOR_STDS = (0.3, 1.0, 4.0, 20.0)
+"""How large weights of standardised features may be, in units of the noise: from a strong prior to almost none."""
+DISCOUNTS = (1.0, 0.999, 0.99, 0.95, 0.7)
+"""How fast learners forget: never, or with a memory of about 1000, 100, 20 and 3 events."""
+FULL_UP_TO = 150
+"""With more columns than this a covariance costs more than it is worth: coordinates are independent then."""
+SHARE = 1e-3
+"""How much weight moves on at each event: once in a thousand events the best learner may change for free."""
+ROBUST = 7.0
+"""A residual this many times the usual counts half as much as it pulls."""
+
+
+@lru_cache(maxsize=64)
+def aggregate(loss: Loss, dim: int, sparse: bool) -> Aggregate:
+    """The learners of the default for prepared rows of ``dim`` columns, the intercept first, and how they are weighed.
+
+    Sparse rows of many columns keep to learners that never forget: to forget is to move every coordinate at every event.
+    """
+    full = dim <= FULL_UP_TO
+    discounts = DISCOUNTS if full or not sparse else DISCOUNTS[:1]
+    numbers = isinstance(loss, Squared | Absolute | Pinball)
+    # A number's unit is unknown. Under the squared loss it does not matter: means follow the labels, whatever the noise.
+    own = Squared() if numbers else loss
+    rule: Rule = NGVI(step=0.5) if numbers else Implicit(rate=1.0)
+    learners = [
+        Linear(own, rule, _family(full, dim, std, 10.0 if numbers else 1.0), average=False, discount=discount)
+        for std, discount in itertools.product(PRIOR_STDS, discounts)
+    ]
+    if isinstance(loss, Logistic):
+        return Aggregate(learners, rate=1.0, share=SHARE, pool="probability")
+    if isinstance(loss, Absolute | Pinball):
+        return Aggregate(learners, rate=AdaHedge(), loss=loss, pool="quantile")
+    return Aggregate(learners, rate=AdaHedge(), loss=loss)
+
+
+def _family(full: bool, dim: int, std: float, intercept: float) -> Family:
+    """A prior of this std, wider for the intercept: where labels lie is not to be guessed."""
+    stds = (intercept * max(std, 1.0), *[std] * (dim - 1))
+    return FullCovariance(prior_std=stds, box=None) if full else MeanField(prior_std=stds, box=None)

@@ -1,0 +1,170 @@
+"""The state of an aggregate, and what is fixed about its run."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from onlinevi.ewa import mixing
+from onlinevi.ewa.members import Members, Refused
+from onlinevi.ewa.tempering import fixed, normalised
+from onlinevi.losses import Loss
+from onlinevi.rows import Rows
+from onlinevi.rules.rates import rate_at
+from onlinevi.state import State
+from onlinevi.types import Vector
+
+
+@dataclass(frozen=True, eq=False)
+class AggregateState:
+    """The learners' states, and the weights over them."""
+
+    learners: tuple[State, ...]
+    array: Vector
+    """Packed: count, loss, gaps, the learners' total losses, and log-weights where a share is dealt out."""
+    plan: Mixer
+
+    def __post_init__(self) -> None:
+        fixed(self.array)
+
+    @property
+    def weights(self) -> Vector:
+        """The weights of the next prediction: a probability vector."""
+        return self.plan.weights(self.array)
+
+    @property
+    def count(self) -> int:
+        return int(self.array[mixing.COUNT])
+
+    @property
+    def loss(self) -> float:
+        """Σ loss at the pooled predictions."""
+        return float(self.array[mixing.LOSS])
+
+    @property
+    def losses(self) -> Vector:
+        """Σ loss of each learner by itself: at its prediction, or of its probability where these are pooled."""
+        return self.array[mixing.HEAD : mixing.HEAD + len(self.learners)]
+
+    @property
+    def shifts(self) -> Vector:
+        """What is added to each learner's prediction: with quantiles, that of its residuals; else 0."""
+        number = len(self.learners)
+        behind = self.array[mixing.HEAD + number :]
+        return behind[:number] if self.plan.level > 0.0 else np.zeros(number)
+
+    @property
+    def average_loss(self) -> float:
+        return self.loss / self.count if self.count else float("nan")
+
+    @property
+    def regret(self) -> float:
+        """How much more it has lost than the best of its learners."""
+        return self.loss - float(self.losses.min())
+
+    @property
+    def regret_bound(self) -> float:
+        """What the regret cannot exceed, whatever the stream; NaN where a bound needs the range of losses."""
+        return self.plan.regret_bound(self.array)
+
+    def switching_bound(self, switches: int) -> float:
+        """With a share, what cannot be exceeded against any sequence of learners that changes this many times."""
+        return self.plan.switching_bound(self.count, switches)
+
+    def __repr__(self) -> str:
+        return f"AggregateState(count={self.count}, learners={len(self.learners)}, average_loss={self.average_loss:.6g})"
+
+
+class Pooled(NamedTuple):
+    """A prediction of all learners together."""
+
+    decision: Any
+    within: Any
+    """The variance that the learners see themselves, averaged."""
+    between: Any
+    """The variance of their predictions."""
+
+
+class Mixer:
+    """The learners' plans, the prior weights, and the settings of the compiled loop that weighs them."""
+
+    def __init__(
+        self, members: Members, loss: Loss, log_prior: Vector, settings: Vector, *, by_probability: bool, fills_rows: bool
+    ) -> None:
+        self.members, self.loss, self.log_prior, self.settings = members, loss, log_prior, settings
+        self.by_probability, self.fills_rows = by_probability, fills_rows
+        self.share, self.level = float(settings[mixing.SHARE]), float(settings[mixing.LEVEL])
+        self.adaptive, self.schedule = settings[mixing.ADAPTIVE] > 0.0, (settings[mixing.SCALE], settings[mixing.POWER])
+        self._kernel = mixing.kernel(type(loss), by_probability)  # type: ignore[arg-type]
+
+    def play(
+        self, state: AggregateState, rows: Rows, labels: Vector, weights: Vector, start: int, stop: int, *, show: bool
+    ) -> tuple[AggregateState, Vector, Vector, Refused | None]:
+        """One block: the state after it, a record of the events, the weights shown, and why it stopped short, if it did."""
+        refused = None
+        try:
+            learners, said = self.members.advance(state.learners, rows, labels, weights, start, stop)
+        except Refused as stopped:
+            refused, stop = stopped, stopped.row
+            learners, said = self.members.advance(state.learners, rows, labels, weights, start, stop)
+        importance = weights[start:stop]
+        events = int(np.count_nonzero(importance)) if len(importance) else stop - start
+        array, played = state.array.copy(), np.empty((events, mixing.PLAYED))
+        shown = np.empty((events if show else 0, len(learners)))
+        block = labels[start:stop], importance, said, array
+        self._kernel(*block, self.log_prior, self.settings, self.loss.parameters, played, shown)
+        return AggregateState(tuple(learners), array, self), played, shown, refused
+
+    def pooled(self, state: AggregateState, x: Any) -> Pooled:
+        """What is predicted at a row, or at each row of a matrix."""
+        each = [own.plan.family.predict(own.belief, x) for own in state.learners]
+        means, variances = (np.moveaxis(np.asarray(part), 0, -1) for part in zip(*each, strict=True))
+        weights, means = state.weights, means + state.shifts
+        centre = np.asarray((weights * means).sum(axis=-1))
+        within = np.asarray((weights * variances).sum(axis=-1))
+        between = np.asarray((weights * np.square(means - centre[..., None])).sum(axis=-1))
+        if not np.isfinite(centre + within + between).all():
+            raise ValueError("the prediction is not finite: x holds NaN, infinity, or values too large to square")
+        if self.by_probability:
+            says = mixing.believed_at(self.loss, means, np.sqrt(variances))
+            centre = np.asarray(mixing.log_odds((weights * says.support).sum(axis=-1), (weights * says.against).sum(axis=-1)))
+        return Pooled(centre, within, between)
+
+    def start(self) -> Vector:
+        """The packed state before the first event."""
+        number, levels = len(self.log_prior), self.log_prior if self.share > 0.0 else self.log_prior[:0]
+        shifts_and_sizes = np.zeros(2 * number if self.level > 0.0 else 0)
+        return np.concatenate([np.zeros(mixing.HEAD + number), levels, shifts_and_sizes])
+
+    def weights(self, array: Vector) -> Vector:
+        if self.share > 0.0:
+            return normalised(array[mixing.HEAD + len(self.log_prior) :])
+        levels = np.empty(len(self.log_prior))
+        rate = rate_at(*self.schedule, array[mixing.COUNT] + 1.0)
+        if self.adaptive:
+            rate = mixing.hedge_rate(len(levels), float(array[mixing.GAP]))
+        mixing.temper(levels, array[mixing.HEAD :][: len(levels)], self.log_prior, rate)
+        return normalised(levels)
+
+    def regret_bound(self, array: Vector) -> float:
+        if self.adaptive:
+            return 2.0 * float(array[mixing.GAP])
+        if self.by_probability and self.schedule == (1.0, 0.0):
+            return self.switching_bound(int(array[mixing.COUNT]), 0)
+        return math.nan
+
+    def switching_bound(self, count: int, switches: int) -> float:
+        """−log of the least prior weight of a sequence of learners that changes ``switches`` times in ``count`` events."""
+        if not (self.by_probability and self.schedule == (1.0, 0.0)):
+            raise ValueError("a bound on switching needs probabilities pooled at rate 1: pool='probability', rate=1.0")
+        if switches > 0 and self.share == 0.0:
+            raise ValueError("without a share the best learner may not change: set share=0.001")
+        rarest = math.exp(self.log_prior.min())
+        stay, change = 1.0 - self.share + self.share * rarest, self.share * rarest
+        if not 0 <= switches <= max(count - 1, 0):
+            raise ValueError(f"switches={switches}: {count} events have at most {max(count - 1, 0)}")
+        changed = switches * math.log(change) if switches else 0.0
+        return -(math.log(rarest) + changed + (max(count - 1, 0) - switches) * math.log(stay))
