@@ -51,7 +51,7 @@ class AutoState:
     def std(self) -> Vector:
         """The std of these weights, over all learners."""
         means, stds = (np.stack([getattr(state, name) for state in self.pooled.learners]) for name in ("mean", "std"))
-        return np.sqrt(self.weights @ (np.square(stds) * self.unit + np.square(means - self.mean)))
+        return np.asarray(np.sqrt(self.weights @ (np.square(stds) * self.unit + np.square(means - self.mean))))
 
     @property
     def unit(self) -> float:

@@ -29,14 +29,13 @@ def aggregate(loss: Loss, dim: int, sparse: bool) -> Aggregate:
 
     Sparse rows of many columns keep to learners that never forget: to forget is to move every coordinate at every event.
     """
-    full = dim <= FULL_UP_TO
-    discounts = DISCOUNTS if full or not sparse else DISCOUNTS[:1]
+    discounts = DISCOUNTS if dim <= FULL_UP_TO or not sparse else DISCOUNTS[:1]
     numbers = isinstance(loss, Squared | Absolute | Pinball)
     # A number's unit is unknown. Under the squared loss it does not matter: means follow the labels, whatever the noise.
     own = Squared() if numbers else loss
     rule: Rule = NGVI(step=0.5) if numbers else Implicit(rate=1.0)
     learners = [
-        Linear(own, rule, _family(full, dim, std, 10.0 if numbers else 1.0), average=False, discount=discount)
+        Linear(own, rule, _family(dim, std, discount, 10.0 if numbers else 1.0), average=False, discount=discount)
         for std, discount in itertools.product(PRIOR_STDS, discounts)
     ]
     if isinstance(loss, Logistic):
@@ -46,7 +45,11 @@ def aggregate(loss: Loss, dim: int, sparse: bool) -> Aggregate:
     return Aggregate(learners, rate=AdaHedge(), loss=loss)
 
 
-def _family(full: bool, dim: int, std: float, intercept: float) -> Family:
-    """A prior of this std, wider for the intercept: where labels lie is not to be guessed."""
+def _family(dim: int, std: float, discount: float, intercept: float) -> Family:
+    """A prior of this std, wider for the intercept: where labels lie is not to be guessed.
+
+    Covariances are for learners that remember enough events to know them.
+    """
+    full = dim <= FULL_UP_TO and discount**dim >= 0.25
     stds = (intercept * max(std, 1.0), *[std] * (dim - 1))
     return FullCovariance(prior_std=stds, box=None) if full else MeanField(prior_std=stds, box=None)

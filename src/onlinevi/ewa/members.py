@@ -33,8 +33,7 @@ class Members:
     def kinds(self) -> list[Kind]:
         kinds: dict[Any, list[int]] = {}
         for number, plan in enumerate(self.plans):
-            shape = plan.frame.ndim, len(plan.start().array)
-            key = type(plan.loss), plan.parameters, type(plan.family), type(plan.rule), plan.sizes, shape
+            key = plan.kernel(sparse=False, loop=linear.many_passes), plan.parameters, plan.sizes, plan.parts["drift"].stop
             kinds.setdefault(key, []).append(number)
         return [Kind(numbers, [self.plans[k] for k in numbers]) for numbers in kinds.values()]
 
