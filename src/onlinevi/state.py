@@ -34,7 +34,7 @@ class Plan:
         prior_scale, prior_power = (
             self.rule.prior_rate.schedule(self.horizon) if self.rule.prior_rate is not None else (np.inf, 0.0)
         )
-        settings = np.zeros(9)
+        settings = np.zeros(10)
         settings[[linear.STEP_SCALE, linear.STEP_POWER]] = step
         settings[[linear.PRIOR_SCALE, linear.PRIOR_POWER]] = prior_scale, prior_power
         settings[linear.PER_VARIANCE] = self.rule.step_rate.per_variance
@@ -42,6 +42,7 @@ class Plan:
         settings[linear.MOVES_ALWAYS] = self.moves_always
         settings[linear.RIDGE] = self.loss.ridge
         settings[linear.DISCOUNT] = self.discount
+        settings[linear.ROBUST] = self.loss.robust or 0.0
         return settings
 
     @cached_property
@@ -72,7 +73,7 @@ class Plan:
 
     def _kernel(self, *, sparse: bool) -> Function:
         parts: Any = type(self.loss), type(self.family), type(self.rule)
-        return linear.kernel(*parts, sparse, self.frame.ndim > 1, self.discount < 1.0)
+        return linear.kernel(*parts, sparse, self.frame.ndim > 1, self.discount < 1.0, self.loss.robust is not None)
 
     @cached_property
     def parts(self) -> dict[str, slice]:
@@ -153,6 +154,12 @@ class State:
     def square(self) -> float:
         """Σ ‖(mean, std)‖² over the decisions; kept with a ridge only, whose certificate needs it."""
         return float(self.array[linear.SQUARE])
+
+    @property
+    def usual_slope(self) -> float:
+        """The size of slopes by which a robust loss tells outliers, √(mean of trust·slope²); 0 before the first, or without."""
+        sloped, squares = self.array[[linear.SLOPED, linear.SLOPE_SQUARE]]
+        return float(np.sqrt(squares / sloped)) if sloped > 0.0 else 0.0
 
     @property
     def gradient(self) -> Vector:
