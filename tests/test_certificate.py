@@ -69,8 +69,8 @@ def test_no_adversary_that_sees_the_decision_breaks_it(loss: ovi.Loss) -> None:
 @pytest.mark.parametrize("adversary", OBLIVIOUS, ids=lambda a: a.__name__)
 def test_neither_forgetting_nor_a_bounded_influence_breaks_it(adversary: Oblivious) -> None:
     """It speaks of the decisions and of the loss paid, however the decisions came about."""
+    loss = ovi.Squared(robust=2.0)
     for rule in (ovi.OGA(0.1), ovi.NGVI()):
-        loss = ovi.Absolute(robust=2.0)
         X, y = adversary(loss, np.random.default_rng(7), COUNT, DIM)
         best = hindsight(X, y, loss=loss, box=BOX)
         for discount in (0.5, 0.95):

@@ -15,9 +15,7 @@ from onlinevi.losses.outliers import trust
 FREE = ovi.MeanField(box=None)
 
 
-@given(
-    slope=st.floats(-1e150, 1e150), usual=st.floats(1e-150, 1e150), bound=st.floats(1.0, 1e6, exclude_min=True)
-)
+@given(slope=st.floats(-1e150, 1e150), usual=st.floats(1e-150, 1e150), bound=st.floats(1.0, 1e6, exclude_min=True))
 @settings(deadline=None)
 def test_the_influence_of_a_slope_is_bounded(slope: float, usual: float, bound: float) -> None:
     weight = trust(slope, usual, bound)

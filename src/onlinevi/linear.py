@@ -40,7 +40,7 @@ from onlinevi.rules.rates import rate_at, weigh
 from onlinevi.types import Event, Rates, Slopes, Turn
 
 # The head of a packed state; behind it lie the belief, the gradient totals, and the drift where decisions are averaged.
-# The last two are of slopes at the decision, where a loss is robust: Σ weight over events that have one, Σ weight·trust·slope².
+# The last two are for robust losses, of slopes at the decision: Σ weight where there is one, and Σ weight·trust·slope².
 COUNT, WEIGHT, WEIGHT_SQUARE, LOSS, EXPECTED, PRODUCT, GRADIENT_SQUARE, SQUARE, SLOPED, SLOPE_SQUARE = range(10)
 HEAD = 10
 
@@ -158,7 +158,8 @@ def one_pass(
     state[COUNT], state[LOSS], state[EXPECTED] = count, cost_sum, expected_sum
     state[PRODUCT], state[GRADIENT_SQUARE] = product_sum, square_sum
     state[WEIGHT], state[WEIGHT_SQUARE], state[SQUARE] = weight_sum, weight_squares, size_sum
-    state[SLOPED], state[SLOPE_SQUARE] = sloped, slope_squares
+    if bounded():
+        state[SLOPED], state[SLOPE_SQUARE] = sloped, slope_squares
     for k in range(len(state)):
         if not ns.isfinite(state[k]):
             return NOT_FINITE

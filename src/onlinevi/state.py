@@ -157,7 +157,7 @@ class State:
 
     @property
     def usual_slope(self) -> float:
-        """The size of slopes by which a robust loss tells outliers, √(mean of trust·slope²); 0 before the first, or without."""
+        """The size of slopes by which a robust loss tells outliers, √(mean of trust·slope²); 0 if it has none yet."""
         sloped, squares = self.array[[linear.SLOPED, linear.SLOPE_SQUARE]]
         return float(np.sqrt(squares / sloped)) if sloped > 0.0 else 0.0
 

@@ -106,7 +106,7 @@ def whitened(views: Any, rows: Any, event: Event, turn: Turn, frame: Any) -> Non
 def by_prediction(views: Any, rows: Any, event: Event, turn: Turn, frame: Any) -> None:
     """P' = P + growth·xxᵀ: R is the factor of I − k·wwᵀ, written in the sums of w² from below, which only add."""
     growth, shift = conditioned(turn)
-    condition(views, growth, len(views[0]))
+    condition(views, growth, len(views[4]))
     move_mean(views, rows, event, turn.seen, shift, frame)
 
 

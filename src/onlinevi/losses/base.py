@@ -18,8 +18,8 @@ class Loss:
 
     A loss of your own is a subclass with one method, ``expected``, written with operators and ``onlinevi.ns`` only; then
     it compiles into the loop, and works on numpy and JAX arrays. Its fields, if any, are floats and follow ``v`` as
-    arguments. ``ridge`` adds ridge/2·‖θ‖² to the loss, which makes it ridge-strongly convex. ``robust`` bounds the influence of
-    one event on an online step: at that many times the usual slope it counts half. What is paid and recorded stays the loss.
+    arguments. ``ridge`` adds ridge/2·‖θ‖² to the loss, which makes it ridge-strongly convex. ``robust`` bounds the influence
+    of one event on a step: at that many times the usual slope it counts half. What is paid and recorded is the loss itself.
     """
 
     ridge: float = field(default=0.0, kw_only=True)
