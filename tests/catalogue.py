@@ -30,7 +30,7 @@ SPARSE_RULES = [rule for rule in RULES if not rule.moves_without_gradient]
 
 
 def name(part: object) -> str:
-    return repr(part).replace("ridge=0.0, ", "").replace("ridge=0.0", "")
+    return repr(part).replace("ridge=0.0, robust=None, ", "").replace("ridge=0.0, robust=None", "")
 
 
 def labels(loss: ovi.Loss, rng: np.random.Generator, count: int) -> np.ndarray:

@@ -66,6 +66,21 @@ def test_no_adversary_that_sees_the_decision_breaks_it(loss: ovi.Loss) -> None:
         assert_holds(certificate(state), loss, X, y, hindsight(X, y, loss=loss, box=BOX))
 
 
+@pytest.mark.parametrize("adversary", OBLIVIOUS, ids=lambda a: a.__name__)
+def test_neither_forgetting_nor_a_bounded_influence_breaks_it(adversary: Oblivious) -> None:
+    """It speaks of the decisions and of the loss paid, however the decisions came about."""
+    loss = ovi.Squared(robust=2.0)
+    for rule in (ovi.OGA(0.1), ovi.NGVI()):
+        X, y = adversary(loss, np.random.default_rng(7), COUNT, DIM)
+        best = hindsight(X, y, loss=loss, box=BOX)
+        for discount in (0.5, 0.95):
+            learner = ovi.Linear(loss=loss, rule=rule, family=family(rule), discount=discount)
+            state, _ = learner.update_many(learner.init(DIM, COUNT), X, y)
+            assert_holds(certificate(state), loss, X, y, best)
+            state, seen = Greedy().play(learner, np.random.default_rng(3), COUNT, DIM)
+            assert_holds(certificate(state), loss, *seen, hindsight(*seen, loss=loss, box=BOX))
+
+
 @given(seed=st.integers(0, 2**32), rule=st.sampled_from(RULES), loss=st.sampled_from(LOSSES), ridge=st.sampled_from([0, 0.2]))
 @settings(max_examples=60, deadline=None)
 def test_it_holds_at_every_point_with_weights_and_a_ridge(seed: int, rule: ovi.Rule, loss: ovi.Loss, ridge: float) -> None:

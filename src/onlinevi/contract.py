@@ -94,6 +94,11 @@ def value(rows: Any, event: Event, k: int) -> Real:
     _hole("value")
 
 
+def bounded() -> bool:
+    """Whether the influence of an event is bounded."""
+    _hole("bounded")
+
+
 def filled() -> bool:
     """Whether rows hold every coordinate. Where a ridge or a prior term moves them all, they do."""
     _hole("filled")

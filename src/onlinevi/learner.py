@@ -66,13 +66,14 @@ class Linear:
             self.rule.check_ridge(family.correlated)
         if not 0.0 < self.discount <= 1.0:
             raise ValueError(
-                f"discount={self.discount!r}: needs 0 < discount ≤ 1; 1 forgets nothing, 0.99 after some 100 events"
+                f"discount={self.discount!r}: needs 0 < discount ≤ 1; 1 forgets nothing, 0.99 has a memory of 100 events"
             )
-        if self.discount < 1.0 and not rule.from_belief:
-            raise ValueError(
-                f"discount={self.discount!r}: {type(rule).__name__} makes each belief anew from all gradients so far, which "
-                "forgets nothing; use SVB(), NGVI() or Implicit()"
-            )
+        for name, value, unused in (("discount", self.discount, 1.0), ("robust", self.loss.robust, None)):
+            if value != unused and not rule.from_belief:
+                raise ValueError(
+                    f"{name}={value!r}: {type(rule).__name__} makes each belief anew from the sum of all gradients, in which "
+                    "no event can be forgotten or count less; use SVB(), NGVI() or Implicit()"
+                )
 
     @property
     def belief_family(self) -> Family:

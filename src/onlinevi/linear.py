@@ -15,6 +15,7 @@ from onlinevi._jit import Function, compose
 from onlinevi.contract import (
     advance,
     at,
+    bounded,
     expected,
     filled,
     forget,
@@ -33,16 +34,18 @@ from onlinevi.contract import (
 from onlinevi.families import Family
 from onlinevi.families.forgetting import never
 from onlinevi.losses import Loss
+from onlinevi.losses.outliers import trust
 from onlinevi.rules import Rule
 from onlinevi.rules.rates import rate_at, weigh
 from onlinevi.types import Event, Rates, Slopes, Turn
 
 # The head of a packed state; behind it lie the belief, the gradient totals, and the drift where decisions are averaged.
-COUNT, WEIGHT, WEIGHT_SQUARE, LOSS, EXPECTED, PRODUCT, GRADIENT_SQUARE, SQUARE = range(8)
-HEAD = 8
+# The last two are for robust losses, of slopes at the decision: Σ weight where there is one, and Σ weight·trust·slope².
+COUNT, WEIGHT, WEIGHT_SQUARE, LOSS, EXPECTED, PRODUCT, GRADIENT_SQUARE, SQUARE, SLOPED, SLOPE_SQUARE = range(10)
+HEAD = 10
 
 # The settings that a pass reads as data, so that changing one compiles nothing.
-STEP_SCALE, STEP_POWER, PRIOR_SCALE, PRIOR_POWER, PER_VARIANCE, LEAD, MOVES_ALWAYS, RIDGE, DISCOUNT = range(9)
+STEP_SCALE, STEP_POWER, PRIOR_SCALE, PRIOR_POWER, PER_VARIANCE, LEAD, MOVES_ALWAYS, RIDGE, DISCOUNT, ROBUST = range(10)
 
 # The columns of a record.
 PREDICTION, SPREAD, COST = range(3)
@@ -72,6 +75,7 @@ def one_pass(
     count, cost_sum, expected_sum = state[COUNT], state[LOSS], state[EXPECTED]
     product_sum, square_sum = state[PRODUCT], state[GRADIENT_SQUARE]
     weight_sum, weight_squares, size_sum = state[WEIGHT], state[WEIGHT_SQUARE], state[SQUARE]
+    sloped, slope_squares = state[SLOPED], state[SLOPE_SQUARE]
     used, recorded = len(labels), 0
 
     for i in range(len(labels)):
@@ -84,7 +88,7 @@ def one_pass(
         law = moments(vectors, rows, event)
         spread = ns.sqrt(law.variance)
         loss = expected(y, law.prediction, 0.0, *parameters)
-        cost = loss.value
+        cost, steep = loss.value, loss.slope
         if spread > 0.0:  # at a constant spread of 0 the compiler leaves a few instructions of the loss
             loss = expected(y, law.prediction, spread, *parameters)
         expected_cost = loss.value
@@ -123,6 +127,13 @@ def one_pass(
             record[recorded, PREDICTION], record[recorded, SPREAD], record[recorded, COST] = law.prediction, spread, cost
             recorded += 1
 
+        # An outlier counts less in the step alone: what was paid and seen is summed as it is.
+        share = 1.0
+        if bounded():
+            share = trust(steep, ns.sqrt(slope_squares / sloped), settings[ROBUST])
+            sloped = settings[DISCOUNT] * sloped + (weight if steep != 0.0 else 0.0)
+            slope_squares = settings[DISCOUNT] * slope_squares + weight * share * steep * steep
+
         # Update. Where nothing pulls, nothing moves.
         if slope == 0.0 and curvature == 0.0 and not moves_always:
             continue
@@ -132,7 +143,8 @@ def one_pass(
             if has_prior_term:
                 rates = weigh(rates.step, rate_at(settings[PRIOR_SCALE], settings[PRIOR_POWER], when), rates.per_variance)
         seen = Slopes(slope, curvature)
-        taken = settle(vectors, rows, event, y, law, seen, weight, rates, parameters)
+        trusted = Slopes(share * slope, share * curvature)
+        taken = settle(vectors, rows, event, y, law, trusted, share * weight, rates, parameters)
         if len(drift) > 0:
             add_decision(drift, mean, rows, event, -count)
         advance(vectors, rows, event, Turn(law, seen, taken, pull, rates), frame)
@@ -146,6 +158,8 @@ def one_pass(
     state[COUNT], state[LOSS], state[EXPECTED] = count, cost_sum, expected_sum
     state[PRODUCT], state[GRADIENT_SQUARE] = product_sum, square_sum
     state[WEIGHT], state[WEIGHT_SQUARE], state[SQUARE] = weight_sum, weight_squares, size_sum
+    if bounded():
+        state[SLOPED], state[SLOPE_SQUARE] = sloped, slope_squares
     for k in range(len(state)):
         if not ns.isfinite(state[k]):
             return NOT_FINITE
@@ -223,9 +237,10 @@ def kernel(
     family: type[Family],
     rule: type[Rule],
     *,
-    sparse: bool,
-    per_coordinate: bool,
-    forgets: bool,
+    sparse: bool = False,
+    per_coordinate: bool = False,
+    forgets: bool = False,
+    robust: bool = False,
     loop: Function = one_pass,
 ) -> Function:
     """``one_pass`` or ``many_passes`` compiled for one choice of parts; what a setting can express is no part."""
@@ -243,6 +258,7 @@ def kernel(
             settle: rule.settle,
             new_belief: rule.new_belief,
             keeps_std_total: yes if rule.keeps_std_total else no,
+            bounded: yes if robust else no,
             filled: no if sparse else yes,
             span: sparse_span if sparse else dense_span,
             value: sparse_value if sparse else dense_value,

@@ -34,7 +34,7 @@ class Plan:
         prior_scale, prior_power = (
             self.rule.prior_rate.schedule(self.horizon) if self.rule.prior_rate is not None else (np.inf, 0.0)
         )
-        settings = np.zeros(9)
+        settings = np.zeros(10)
         settings[[linear.STEP_SCALE, linear.STEP_POWER]] = step
         settings[[linear.PRIOR_SCALE, linear.PRIOR_POWER]] = prior_scale, prior_power
         settings[linear.PER_VARIANCE] = self.rule.step_rate.per_variance
@@ -42,6 +42,7 @@ class Plan:
         settings[linear.MOVES_ALWAYS] = self.moves_always
         settings[linear.RIDGE] = self.loss.ridge
         settings[linear.DISCOUNT] = self.discount
+        settings[linear.ROBUST] = self.loss.robust or 0.0
         return settings
 
     @cached_property
@@ -72,8 +73,10 @@ class Plan:
 
     def kernel(self, *, sparse: bool, loop: Function = linear.one_pass) -> Function:
         parts: Any = type(self.loss), type(self.family), type(self.rule)
-        per_coordinate, forgets = self.frame.ndim > 1, self.discount < 1.0
-        return linear.kernel(*parts, sparse=sparse, per_coordinate=per_coordinate, forgets=forgets, loop=loop)
+        per_coordinate, robust = self.frame.ndim > 1, self.loss.robust is not None
+        forgets = self.discount < 1.0
+        flags = {"sparse": sparse, "per_coordinate": per_coordinate, "forgets": forgets, "robust": robust}
+        return linear.kernel(*parts, **flags, loop=loop)
 
     @cached_property
     def parts(self) -> dict[str, slice]:
@@ -154,6 +157,12 @@ class State:
     def square(self) -> float:
         """Σ ‖(mean, std)‖² over the decisions; kept with a ridge only, whose certificate needs it."""
         return float(self.array[linear.SQUARE])
+
+    @property
+    def usual_slope(self) -> float:
+        """The size of slopes by which a robust loss tells outliers, √(mean of trust·slope²); 0 if it has none yet."""
+        sloped, squares = self.array[[linear.SLOPED, linear.SLOPE_SQUARE]]
+        return float(np.sqrt(squares / sloped)) if sloped > 0.0 else 0.0
 
     @property
     def gradient(self) -> Vector:

@@ -59,6 +59,8 @@ class Differentiable:
             raise TypeError(f"gradient={self.gradient!r}: needs MonteCarlo(10) or Linearised()")
         parts = Linear(self.loss, self.rule, self.family)  # refuses what does not go together
         object.__setattr__(self, "family", parts.family)
+        if self.loss.robust is not None:
+            raise ValueError(f"{self.loss}: a bounded influence is offered for linear predictors only; set robust=None")
         _refuse_unoffered(self.rule, parts.belief_family, self.gradient)
 
     def init(self, params: Params, *, start: Params = None, horizon: int | None = None, seed: int = 0) -> ModelState:

@@ -134,6 +134,8 @@ def one_event(parts: Parts, set_to: Settings, running: Running, x: Real, y: Real
         linear.PRODUCT: turn.product,
         linear.GRADIENT_SQUARE: turn.gradient_square,
         linear.SQUARE: jnp.where(settings[linear.RIDGE] > 0.0, turn.size, 0.0),
+        linear.SLOPED: 0.0,
+        linear.SLOPE_SQUARE: 0.0,
     }
     head = running.head + jnp.stack([sums[place] for place in range(linear.HEAD)])
     mean = jnp.clip(turn.mean, frame[MEAN_LOW], frame[MEAN_HIGH])

@@ -110,6 +110,10 @@ def _checked(run: Trace | State, comparator: Belief) -> tuple[State, Plan]:
         raise ValueError(
             f"discount={state.plan.discount}: the theorems are about rules that forget nothing; certificate() holds for any"
         )
+    if state.plan.loss.robust is not None:
+        raise ValueError(
+            f"{state.plan.loss}: the theorems are about rules that count every event alike; certificate() holds for any"
+        )
     if state.count == 0:
         raise ValueError("the run is empty: a bound needs at least one event")
     require_inside(comparator, state.plan.family, state.plan.dim)

@@ -154,6 +154,8 @@ class Grid:
             if not isinstance(given, kind):
                 hint = f"; write {given.__name__}()" if isinstance(given, type) else ""
                 raise TypeError(f"{name}={given!r}: needs a {kind.__name__} object{hint}")
+        if self.loss.robust is not None:
+            raise ValueError(f"{self.loss}: the exact posterior counts every event as it is; set robust=None")
         tempering(self.rate)
         if self.points < 2:
             raise ValueError(f"points={self.points}: a grid needs at least 2 points along each coordinate; try 201")

@@ -58,17 +58,18 @@ def squares(views: Any) -> tuple[Real, Real]:
 def in_entries(views: Any, rows: Any, event: Event, turn: Turn, frame: Any) -> None:
     """Each entry of C moves by itself: above the diagonal as a mean does, on it as a std does. ∂E/∂C_kj = e2·w_k·x_j."""
     mean, factor, mean_total, factor_total, w, _ = views
-    _, seen, _, ridge, rates = turn
+    _, seen, taken, ridge, rates = turn
     prior_mean, prior_std, low, high = frame[PRIOR_MEAN], frame[PRIOR_STD], frame[MEAN_LOW], frame[MEAN_HIGH]
     dim = len(mean)
     for j in range(dim):
-        gradient = seen.slope * value(rows, event, j) + ridge * mean[j]
-        mean_total[j] += gradient
+        x, pull = value(rows, event, j), ridge * mean[j]
+        gradient = taken.slope * x + pull
+        mean_total[j] += seen.slope * x + pull
         prior = Prior(at(prior_mean, j), at(prior_std, j))
         new = new_belief(Belief(mean[j], 1.0), Gradient(gradient, 0.0), Totals(mean_total[j], 0.0), rates, prior)
         mean[j] = ns.minimum(ns.maximum(new.mean, at(low, j)), at(high, j))
     for k in range(dim):
-        start, force = start_of(k, dim), seen.curvature * w[k]
+        start, force = start_of(k, dim), taken.curvature * w[k]
         total = 0.0
         for j in range(np.uint64(k), np.uint64(dim)):
             entry = factor[start + j]
@@ -105,7 +106,7 @@ def whitened(views: Any, rows: Any, event: Event, turn: Turn, frame: Any) -> Non
 def by_prediction(views: Any, rows: Any, event: Event, turn: Turn, frame: Any) -> None:
     """P' = P + growth·xxᵀ: R is the factor of I − k·wwᵀ, written in the sums of w² from below, which only add."""
     growth, shift = conditioned(turn)
-    condition(views, growth, len(views[0]))
+    condition(views, growth, len(views[4]))
     move_mean(views, rows, event, turn.seen, shift, frame)
 
 

@@ -18,10 +18,12 @@ class Loss:
 
     A loss of your own is a subclass with one method, ``expected``, written with operators and ``onlinevi.ns`` only; then
     it compiles into the loop, and works on numpy and JAX arrays. Its fields, if any, are floats and follow ``v`` as
-    arguments. ``ridge`` adds ridge/2·‖θ‖² to the loss, which makes it ridge-strongly convex.
+    arguments. ``ridge`` adds ridge/2·‖θ‖² to the loss, which makes it ridge-strongly convex. ``robust`` bounds the influence
+    of one event on a step: at that many times the usual slope it counts half. What is paid and recorded is the loss itself.
     """
 
     ridge: float = field(default=0.0, kw_only=True)
+    robust: float | None = field(default=None, kw_only=True)
 
     convex: ClassVar[bool] = True
     label_rule: ClassVar[str] = "a finite number"
@@ -30,6 +32,11 @@ class Loss:
     def __post_init__(self) -> None:
         if not (self.ridge >= 0.0 and math.isfinite(self.ridge)):
             raise ValueError(f"ridge={self.ridge!r}: a ridge must be ≥ 0 and finite; try 0.01")
+        if self.robust is not None and not (self.robust > 1.0 and math.isfinite(self.robust)):
+            raise ValueError(
+                f"robust={self.robust!r}: needs None or a finite number > 1, in units of the usual slope; try 5.0 "
+                "(at 1 or below, what is usual would shrink without end)"
+            )
 
     @staticmethod
     def expected(y: Real, a: Real, v: Real) -> Expected:
@@ -44,7 +51,7 @@ class Loss:
     @property
     def parameters(self) -> tuple[float, ...]:
         """The fields that ``expected`` takes after ``v``."""
-        return tuple(float(getattr(self, item.name)) for item in fields(self) if item.name != "ridge")
+        return tuple(float(getattr(self, item.name)) for item in fields(self) if item.name not in ("ridge", "robust"))
 
     @property
     def lipschitz(self) -> float:
