@@ -15,6 +15,7 @@ from onlinevi._jit import Function, compose
 from onlinevi.contract import (
     advance,
     at,
+    by_gradients,
     expected,
     filled,
     keeps_std_total,
@@ -32,12 +33,12 @@ from onlinevi.contract import (
 from onlinevi.families import Family
 from onlinevi.losses import Loss
 from onlinevi.rules import Rule
-from onlinevi.rules.rates import rate_at, weigh
+from onlinevi.rules.rates import adapted, rate_at, weigh
 from onlinevi.types import Event, Rates, Slopes, Turn
 
 # The head of a packed state; behind it lie the belief, the gradient totals, and the drift where decisions are averaged.
-COUNT, WEIGHT, WEIGHT_SQUARE, LOSS, EXPECTED, PRODUCT, GRADIENT_SQUARE, SQUARE = range(8)
-HEAD = 8
+COUNT, WEIGHT, WEIGHT_SQUARE, LOSS, EXPECTED, PRODUCT, GRADIENT_SQUARE, SQUARE, LARGEST_SQUARE = range(9)
+HEAD = 9
 
 # The settings that a pass reads as data, so that changing one compiles nothing.
 STEP_SCALE, STEP_POWER, PRIOR_SCALE, PRIOR_POWER, PER_VARIANCE, LEAD, MOVES_ALWAYS, RIDGE = range(8)
@@ -68,7 +69,7 @@ def one_pass(
         rates = weigh(settings[STEP_SCALE], settings[PRIOR_SCALE], rates.per_variance)
     # The sums live in registers during the pass: the next row need not wait for this one's to reach memory.
     count, cost_sum, expected_sum = state[COUNT], state[LOSS], state[EXPECTED]
-    product_sum, square_sum = state[PRODUCT], state[GRADIENT_SQUARE]
+    product_sum, square_sum, largest_square = state[PRODUCT], state[GRADIENT_SQUARE], state[LARGEST_SQUARE]
     weight_sum, weight_squares, size_sum = state[WEIGHT], state[WEIGHT_SQUARE], state[SQUARE]
     used, recorded = len(labels), 0
 
@@ -116,6 +117,7 @@ def one_pass(
         expected_sum += expected_cost
         product_sum += product
         square_sum += gradient_square
+        largest_square = ns.maximum(largest_square, gradient_square)
         size_sum += size
         if len(record) > 0:
             record[recorded, PREDICTION], record[recorded, SPREAD], record[recorded, COST] = law.prediction, spread, cost
@@ -129,6 +131,8 @@ def one_pass(
             rates = Rates(rate_at(settings[STEP_SCALE], settings[STEP_POWER], when), 0.0, rates.per_variance)
             if has_prior_term:
                 rates = weigh(rates.step, rate_at(settings[PRIOR_SCALE], settings[PRIOR_POWER], when), rates.per_variance)
+        if by_gradients():  # compiled in: as data it would make every step wait for its row's gradient
+            rates = Rates(adapted(settings[STEP_SCALE], square_sum), 0.0, rates.per_variance)
         seen = Slopes(slope, curvature)
         taken = settle(vectors, rows, event, y, law, seen, weight, rates, parameters)
         if len(drift) > 0:
@@ -141,7 +145,7 @@ def one_pass(
         weight_sum += count - state[COUNT]
         weight_squares += count - state[COUNT]
     state[COUNT], state[LOSS], state[EXPECTED] = count, cost_sum, expected_sum
-    state[PRODUCT], state[GRADIENT_SQUARE] = product_sum, square_sum
+    state[PRODUCT], state[GRADIENT_SQUARE], state[LARGEST_SQUARE] = product_sum, square_sum, largest_square
     state[WEIGHT], state[WEIGHT_SQUARE], state[SQUARE] = weight_sum, weight_squares, size_sum
     for k in range(len(state)):
         if not ns.isfinite(state[k]):
@@ -201,7 +205,9 @@ def no() -> bool:
 
 
 @cache
-def kernel(loss: type[Loss], family: type[Family], rule: type[Rule], sparse: bool, per_coordinate: bool) -> Function:
+def kernel(
+    loss: type[Loss], family: type[Family], rule: type[Rule], sparse: bool, per_coordinate: bool, adaptive: bool
+) -> Function:
     """``one_pass`` compiled for one choice of parts; what a setting can express is no part."""
     return compose(
         one_pass,
@@ -216,6 +222,7 @@ def kernel(loss: type[Loss], family: type[Family], rule: type[Rule], sparse: boo
             settle: rule.settle,
             new_belief: rule.new_belief,
             keeps_std_total: yes if rule.keeps_std_total else no,
+            by_gradients: yes if adaptive else no,
             filled: no if sparse else yes,
             span: sparse_span if sparse else dense_span,
             value: sparse_value if sparse else dense_value,
