@@ -215,7 +215,7 @@ def rules(loss: ovi.Loss, family: ovi.MeanField, lipschitz: float, count: int, t
         ovi.SVB(ovi.PaperSVB([0.2 * step, printed_step(domain, lipschitz)][turn])),
         ovi.OGAEL([reach * alpha, ovi.PerHorizon(1.0)][turn]),
         ovi.OGA([reach, ovi.PerHorizon(1.0)][turn]),
-        *(rule(ovi.Adaptive([None, 0.3][turn])) for rule in (ovi.SVA, ovi.SVB, ovi.OGAEL, ovi.OGA)),
+        *(rule(ovi.Adaptive([None, 0.3][turn])) for rule in (ovi.SVA, ovi.SVB)),
     ]
 
 

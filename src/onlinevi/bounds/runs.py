@@ -53,8 +53,8 @@ def after_data(
 ) -> Bound:
     """The same with the gradients that came, never above ``before_data``.
 
-    At a rate that falls with time (SVB, SVA with a schedule) the sum that a state keeps does not fix the weighted sum that the theorem
-    has. Give ``gradient_squares``, one an event, for the exact one; or ``lipschitz`` for the most that it can be.
+    At a rate that falls with time (PaperSVB, PerSqrt) the sum that a state keeps does not fix the weighted sum of the
+    theorem. Give ``gradient_squares``, one an event, for the exact one; or ``lipschitz`` for the most that it can be.
     """
     state, plan = _checked(run, comparator)
     bound = _after_data(state, plan, comparator, lipschitz, gradient_squares)
