@@ -42,7 +42,7 @@ def test_informative_from_is_the_first_length_that_is(rule: str, rate: float) ->
 
 def test_a_ridge_brings_the_logarithmic_bound() -> None:
     entries = calculate(Setting(10_000, 5, ovi.Hinge(ridge=0.5)), "svb")
-    assert [entry.bound.name for entry in entries] == ["SVB, convex", "SVB, convex", "SVB, strongly convex"]
+    assert [entry.bound.name for entry in entries] == ["SVB, convex", "SVB, convex", "SVB, strongly convex", "SVB, adaptive"]
 
 
 def test_the_comparator_s_divergence_is_that_of_the_family() -> None:

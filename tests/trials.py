@@ -22,6 +22,7 @@ TOLERANCE = 1e-10
 """What floats may change, as a share of the two losses and the bound: the losses' closed forms are good to 3·10⁻¹¹."""
 
 LOSSES = [ovi.Hinge(), ovi.Logistic(), ovi.Absolute(), ovi.Pinball(0.1), ovi.Squared()]
+RULE_NAMES = {ovi.OGAEL: "OGA-EL"}
 PRIOR_STDS = [1.0, 0.3, 3.0]
 RIDGES = [0.1, 1.0]
 GREEDY_SHARE = 40
@@ -90,8 +91,8 @@ class Trial:
 
     @cached_property
     def gradient_squares(self) -> np.ndarray | None:
-        """One an event, where the rate falls; a constant rate needs their sum alone."""
-        if not self.rule.step_rate.varies:
+        """One an event, where the rate falls with time; others need what the state keeps."""
+        if not self.rule.step_rate.varies or isinstance(self.rule.step_rate, ovi.Adaptive):
             return None
         learner = ovi.Linear(loss=self.loss, rule=self.rule, family=self.family, average=False)
         state, sums = learner.init(self.X.shape[1], len(self.y)), [0.0]
@@ -121,20 +122,22 @@ class Trial:
 
     @property
     def theorem(self) -> str:
+        if isinstance(self.rule.step_rate, ovi.Adaptive):
+            return f"{RULE_NAMES.get(type(self.rule), type(self.rule).__name__)}, adaptive"
         match self.rule:
             case ovi.SVA():
                 return "SVA, schedule" if self.rule.step_rate.varies else "SVA"
             case ovi.SVB():
                 return f"SVB, {'strongly ' if isinstance(self.rule.step_rate, ovi.StronglyConvex) else ''}convex"
             case _:
-                return {"OGAEL": "OGA-EL"}.get(type(self.rule).__name__, type(self.rule).__name__)
+                return RULE_NAMES.get(type(self.rule), type(self.rule).__name__)
 
     @property
     def numbers(self) -> dict[str, float]:
         return {"count": len(self.y), "lipschitz": self.lipschitz}
 
     def _divergence(self, comparator: Belief) -> Iterator[bounds.Bound]:
-        if isinstance(self.rule, ovi.OGAEL):
+        if self.theorem == "OGA-EL":
             alpha = bounds.kl_strong_convexity(self.family, self.X.shape[1])
             step = self.rule.step_rate.schedule(len(self.y)).scale / alpha
             yield bounds.oga_el_divergence(step=step, kl=self.family.kl(comparator), strong_convexity=alpha, **self.numbers)
@@ -212,6 +215,7 @@ def rules(loss: ovi.Loss, family: ovi.MeanField, lipschitz: float, count: int, t
         ovi.SVB(ovi.PaperSVB([0.2 * step, printed_step(domain, lipschitz)][turn])),
         ovi.OGAEL([reach * alpha, ovi.PerHorizon(1.0)][turn]),
         ovi.OGA([reach, ovi.PerHorizon(1.0)][turn]),
+        *(rule(ovi.Adaptive([None, 0.3][turn])) for rule in (ovi.SVA, ovi.SVB)),
     ]
 
 

@@ -100,7 +100,7 @@ def batch_vb(
         raise ValueError(f"tolerance={tolerance!r}: a tolerance must be > 0; try 1e-6")
     rate = as_rate(rate)
     if rate.varies or rate.per_variance:
-        raise ValueError(f"{rate}: one posterior has one rate; try Constant({rate.c}) or PerHorizon({rate.c})")
+        raise ValueError(f"{rate}: one posterior has one rate; try Constant(1.0) or PerHorizon(1.0)")
     matrix, labels = _data(X, y, loss)
     return _minimise(Objective(loss, matrix, labels, rate.schedule(len(labels)).scale, family), tolerance)
 

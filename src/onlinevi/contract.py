@@ -41,6 +41,11 @@ def keeps_std_total() -> bool:
     _hole("keeps_std_total")
 
 
+def by_gradients() -> bool:
+    """Whether the rate falls with the gradients seen, rather than with time."""
+    _hole("by_gradients")
+
+
 def settle(
     views: Any, rows: Any, event: Event, y: Real, law: Moments, seen: Slopes, weight: Real, rates: Rates, parameters: Any
 ) -> Slopes:

@@ -6,7 +6,7 @@ A pass changes the packed state it is given (``state.py`` names its parts); call
 from __future__ import annotations
 
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from onlinevi.contract import (
     advance,
     at,
     bounded,
+    by_gradients,
     expected,
     filled,
     forget,
@@ -36,13 +37,14 @@ from onlinevi.families.forgetting import never
 from onlinevi.losses import Loss
 from onlinevi.losses.outliers import trust
 from onlinevi.rules import Rule
-from onlinevi.rules.rates import rate_at, weigh
+from onlinevi.rules.rates import adapted, rate_at, weigh
 from onlinevi.types import Event, Rates, Slopes, Turn
 
 # The head of a packed state; behind it lie the belief, the gradient totals, and the drift where decisions are averaged.
-# The last two are for robust losses, of slopes at the decision: Σ weight where there is one, and Σ weight·trust·slope².
-COUNT, WEIGHT, WEIGHT_SQUARE, LOSS, EXPECTED, PRODUCT, GRADIENT_SQUARE, SQUARE, SLOPED, SLOPE_SQUARE = range(10)
-HEAD = 10
+# SLOPED and SLOPE_SQUARE are for robust losses, of slopes at the decision: Σ weight where there is one, Σ weight·trust·slope².
+COUNT, WEIGHT, WEIGHT_SQUARE, LOSS, EXPECTED, PRODUCT, GRADIENT_SQUARE, SQUARE, LARGEST_SQUARE = range(9)
+SLOPED, SLOPE_SQUARE = 9, 10
+HEAD = 11
 
 # The settings that a pass reads as data, so that changing one compiles nothing.
 STEP_SCALE, STEP_POWER, PRIOR_SCALE, PRIOR_POWER, PER_VARIANCE, LEAD, MOVES_ALWAYS, RIDGE, DISCOUNT, ROBUST = range(10)
@@ -73,7 +75,7 @@ def one_pass(
         rates = weigh(settings[STEP_SCALE], settings[PRIOR_SCALE], rates.per_variance)
     # The sums live in registers during the pass: the next row need not wait for this one's to reach memory.
     count, cost_sum, expected_sum = state[COUNT], state[LOSS], state[EXPECTED]
-    product_sum, square_sum = state[PRODUCT], state[GRADIENT_SQUARE]
+    product_sum, square_sum, largest_square = state[PRODUCT], state[GRADIENT_SQUARE], state[LARGEST_SQUARE]
     weight_sum, weight_squares, size_sum = state[WEIGHT], state[WEIGHT_SQUARE], state[SQUARE]
     sloped, slope_squares = state[SLOPED], state[SLOPE_SQUARE]
     used, recorded = len(labels), 0
@@ -122,6 +124,7 @@ def one_pass(
         expected_sum += expected_cost
         product_sum += product
         square_sum += gradient_square
+        largest_square = ns.maximum(largest_square, gradient_square)
         size_sum += size
         if len(record) > 0:
             record[recorded, PREDICTION], record[recorded, SPREAD], record[recorded, COST] = law.prediction, spread, cost
@@ -142,13 +145,16 @@ def one_pass(
             rates = Rates(rate_at(settings[STEP_SCALE], settings[STEP_POWER], when), 0.0, rates.per_variance)
             if has_prior_term:
                 rates = weigh(rates.step, rate_at(settings[PRIOR_SCALE], settings[PRIOR_POWER], when), rates.per_variance)
+        if by_gradients():  # compiled in: as data it would make every step wait for its row's gradient
+            rates = Rates(adapted(settings[STEP_SCALE], square_sum), 0.0, rates.per_variance)
         seen = Slopes(slope, curvature)
         trusted = Slopes(share * slope, share * curvature)
         taken = settle(vectors, rows, event, y, law, trusted, share * weight, rates, parameters)
         if len(drift) > 0:
             add_decision(drift, mean, rows, event, -count)
         advance(vectors, rows, event, Turn(law, seen, taken, pull, rates), frame)
-        forget(vectors, frame, settings[DISCOUNT], count)
+        if settings[DISCOUNT] < 1.0:
+            forget(vectors, frame, settings[DISCOUNT], count)
         if len(drift) > 0:
             add_decision(drift, mean, rows, event, count)
 
@@ -156,7 +162,7 @@ def one_pass(
         weight_sum += count - state[COUNT]
         weight_squares += count - state[COUNT]
     state[COUNT], state[LOSS], state[EXPECTED] = count, cost_sum, expected_sum
-    state[PRODUCT], state[GRADIENT_SQUARE] = product_sum, square_sum
+    state[PRODUCT], state[GRADIENT_SQUARE], state[LARGEST_SQUARE] = product_sum, square_sum, largest_square
     state[WEIGHT], state[WEIGHT_SQUARE], state[SQUARE] = weight_sum, weight_squares, size_sum
     if bounded():
         state[SLOPED], state[SLOPE_SQUARE] = sloped, slope_squares
@@ -231,16 +237,28 @@ def no() -> bool:
     return False
 
 
+class Features(NamedTuple):
+    """What is compiled in beside the parts: as data, each would slow the loop of those who do not use it."""
+
+    per_coordinate: bool = False
+    """Priors or boxes that differ between coordinates."""
+    forgets: bool = False
+    robust: bool = False
+    adaptive: bool = False
+    """Rates from the gradients seen."""
+
+
+PLAIN = Features()
+
+
 @cache
 def kernel(
     loss: type[Loss],
     family: type[Family],
     rule: type[Rule],
+    features: Features = PLAIN,
     *,
     sparse: bool = False,
-    per_coordinate: bool = False,
-    forgets: bool = False,
-    robust: bool = False,
     loop: Function = one_pass,
 ) -> Function:
     """``one_pass`` or ``many_passes`` compiled for one choice of parts; what a setting can express is no part."""
@@ -254,15 +272,16 @@ def kernel(
             squares: family.squares,
             variance_after: family.variance_after,
             advance: family.advance_for(rule),
-            forget: family.forget if forgets else never,
+            forget: family.forget if features.forgets else never,
             settle: rule.settle,
             new_belief: rule.new_belief,
             keeps_std_total: yes if rule.keeps_std_total else no,
-            bounded: yes if robust else no,
+            bounded: yes if features.robust else no,
+            by_gradients: yes if features.adaptive else no,
             filled: no if sparse else yes,
             span: sparse_span if sparse else dense_span,
             value: sparse_value if sparse else dense_value,
             position: sparse_position if sparse else dense_position,
-            at: one_each if per_coordinate else same_everywhere,
+            at: one_each if features.per_coordinate else same_everywhere,
         },
     )

@@ -11,9 +11,10 @@ import numpy as np
 from onlinevi import linear
 from onlinevi._jit import Function
 from onlinevi.families import Family
+from onlinevi.families.base import PRIOR_MEAN, PRIOR_STD, edges
 from onlinevi.losses import Loss
-from onlinevi.rules import Rule
-from onlinevi.types import Belief, Vector
+from onlinevi.rules import Adaptive, Rate, Rule
+from onlinevi.types import Belief, Prior, Vector
 
 
 @dataclass(frozen=True)
@@ -30,12 +31,11 @@ class Plan:
 
     @cached_property
     def settings(self) -> Vector:
-        step = self.rule.step_rate.schedule(self.horizon)
         prior_scale, prior_power = (
             self.rule.prior_rate.schedule(self.horizon) if self.rule.prior_rate is not None else (np.inf, 0.0)
         )
         settings = np.zeros(10)
-        settings[[linear.STEP_SCALE, linear.STEP_POWER]] = step
+        settings[[linear.STEP_SCALE, linear.STEP_POWER]] = self.step_rate.schedule(self.horizon)
         settings[[linear.PRIOR_SCALE, linear.PRIOR_POWER]] = prior_scale, prior_power
         settings[linear.PER_VARIANCE] = self.rule.step_rate.per_variance
         settings[linear.LEAD] = self.rule.looks_ahead
@@ -44,6 +44,16 @@ class Plan:
         settings[linear.DISCOUNT] = self.discount
         settings[linear.ROBUST] = self.loss.robust or 0.0
         return settings
+
+    @cached_property
+    def step_rate(self) -> Rate:
+        """The rule's, with the constant for this box where it has none of its own."""
+        rate = self.rule.step_rate
+        if not isinstance(rate, Adaptive):
+            return rate
+        mean_low, mean_high, std_low, std_high = edges(self.family, self.dim)
+        prior = Prior(*(np.broadcast_to(row, (self.dim,)) for row in self.frame[[PRIOR_MEAN, PRIOR_STD]]))
+        return rate.fitted(self.rule.best_constant(prior, Belief(mean_low, std_low), Belief(mean_high, std_high)))
 
     @cached_property
     def sizes(self) -> tuple[int, int]:
@@ -71,12 +81,23 @@ class Plan:
     def sparse_kernel(self) -> Function:
         return self.kernel(sparse=True)
 
-    def kernel(self, *, sparse: bool, loop: Function = linear.one_pass) -> Function:
-        parts: Any = type(self.loss), type(self.family), type(self.rule)
-        per_coordinate, robust = self.frame.ndim > 1, self.loss.robust is not None
-        forgets = self.discount < 1.0
-        flags = {"sparse": sparse, "per_coordinate": per_coordinate, "forgets": forgets, "robust": robust}
-        return linear.kernel(*parts, **flags, loop=loop)
+    def kernel(self, *, sparse: bool) -> Function:
+        return linear.kernel(*self.kinds, self.features, sparse=sparse)
+
+    @property
+    def kinds(self) -> Any:
+        """The parts that the compiled loop is made of."""
+        return type(self.loss), type(self.family), type(self.rule)
+
+    @cached_property
+    def features(self) -> linear.Features:
+        """What the compiled loop must be able to do."""
+        return linear.Features(
+            per_coordinate=self.frame.ndim > 1,
+            forgets=self.discount < 1.0,
+            robust=self.loss.robust is not None,
+            adaptive=isinstance(self.rule.step_rate, Adaptive),
+        )
 
     @cached_property
     def parts(self) -> dict[str, slice]:
@@ -152,6 +173,11 @@ class State:
     def gradient_square(self) -> float:
         """Σ ‖gradient of E_q[loss] in (mean, std)‖²."""
         return float(self.array[linear.GRADIENT_SQUARE])
+
+    @property
+    def largest_gradient(self) -> float:
+        """The length of the longest of these gradients."""
+        return float(np.sqrt(self.array[linear.LARGEST_SQUARE]))
 
     @property
     def square(self) -> float:

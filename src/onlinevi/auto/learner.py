@@ -50,7 +50,7 @@ class Auto:
         if not isinstance(self.loss, known):
             names = ", ".join(f"{kind.__name__}()" for kind in known)
             raise TypeError(f"loss={self.loss!r}: the default is made for {names}; for others use Linear")
-        if self.loss.ridge > 0.0 or getattr(self.loss, "robust", None) is not None:
+        if self.loss.ridge > 0.0 or self.loss.robust is not None:
             raise ValueError(f"{self.loss}: the default chooses priors and robustness itself; leave ridge and robust out")
         if not self.inputs.intercept:
             raise ValueError("the default needs the intercept: leave it on in inputs")

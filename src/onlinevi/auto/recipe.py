@@ -32,7 +32,7 @@ def aggregate(loss: Loss, dim: int, sparse: bool) -> Aggregate:
     discounts = DISCOUNTS if dim <= FULL_UP_TO or not sparse else DISCOUNTS[:1]
     numbers = isinstance(loss, Squared | Absolute | Pinball)
     # A number's unit is unknown. Under the squared loss it does not matter: means follow the labels, whatever the noise.
-    own = Squared() if numbers else loss
+    own = Squared(robust=ROBUST) if numbers else loss
     rule: Rule = NGVI(step=0.5) if numbers else Implicit(rate=1.0)
     learners = [
         Linear(own, rule, _family(dim, std, discount, 10.0 if numbers else 1.0), average=False, discount=discount)

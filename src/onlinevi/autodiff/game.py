@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import jax
 import numpy as np
@@ -18,8 +19,11 @@ from onlinevi.families import Family, FullBelief
 from onlinevi.families.base import MEAN_HIGH, MEAN_LOW, PRIOR_MEAN, PRIOR_STD, STD_HIGH, STD_LOW
 from onlinevi.losses import Loss
 from onlinevi.rules import Rule
-from onlinevi.rules.rates import rate_at, weigh
+from onlinevi.rules.rates import BY_GRADIENTS, adapted, rate_at, weigh
 from onlinevi.types import Belief, Expected, Gradient, Prior, Rates, Real, Slopes, Totals, Vector
+
+Pace: TypeAlias = Callable[[Real], Rates]
+"""The rates of a step, once the square of its gradient is known."""
 
 LARGEST_BATCH = 512
 """How many rows are predicted at once, at most."""
@@ -118,13 +122,17 @@ def one_event(parts: Parts, set_to: Settings, running: Running, x: Real, y: Real
         return parts.loss.expected(y, a, v, *set_to.parameters)
 
     t = running.head[linear.COUNT] + 1.0
-    rates = weigh(
-        rate_at(settings[linear.STEP_SCALE], settings[linear.STEP_POWER], t + settings[linear.LEAD]),
-        rate_at(settings[linear.PRIOR_SCALE], settings[linear.PRIOR_POWER], t + settings[linear.LEAD]),
-        settings[linear.PER_VARIANCE] > 0.0,
-    )
+
+    def pace(gradient_square: Real) -> Rates:
+        """The rates of a step whose gradient has this square."""
+        scale, power, when = settings[linear.STEP_SCALE], settings[linear.STEP_POWER], t + settings[linear.LEAD]
+        by_gradients = adapted(scale, running.head[linear.GRADIENT_SQUARE] + gradient_square)
+        step = jnp.where(power == BY_GRADIENTS, by_gradients, rate_at(scale, power, when))
+        prior = rate_at(settings[linear.PRIOR_SCALE], settings[linear.PRIOR_POWER], when)
+        return weigh(step, prior, settings[linear.PER_VARIANCE] > 0.0)
+
     take = correlated_turn if parts.family.correlated else independent_turn
-    turn = take(parts, set_to, running, parts.predictor(x), cost, weight, rates)
+    turn = take(parts, set_to, running, parts.predictor(x), cost, weight, pace)
     sums = {
         linear.COUNT: 1.0,
         linear.WEIGHT: weight,
@@ -136,6 +144,7 @@ def one_event(parts: Parts, set_to: Settings, running: Running, x: Real, y: Real
         linear.SQUARE: jnp.where(settings[linear.RIDGE] > 0.0, turn.size, 0.0),
         linear.SLOPED: 0.0,
         linear.SLOPE_SQUARE: 0.0,
+        linear.LARGEST_SQUARE: jnp.maximum(turn.gradient_square - running.head[linear.LARGEST_SQUARE], 0.0),
     }
     head = running.head + jnp.stack([sums[place] for place in range(linear.HEAD)])
     mean = jnp.clip(turn.mean, frame[MEAN_LOW], frame[MEAN_HIGH])
@@ -145,7 +154,7 @@ def one_event(parts: Parts, set_to: Settings, running: Running, x: Real, y: Real
 
 
 def independent_turn(
-    parts: Parts, set_to: Settings, running: Running, predictor: Predictor, cost: Cost, weight: Real, rates: Rates
+    parts: Parts, set_to: Settings, running: Running, predictor: Predictor, cost: Cost, weight: Real, pace: Pace
 ) -> Turn:
     """With independent weights, or at a point."""
     frame, belief = set_to.frame, running.belief
@@ -158,14 +167,15 @@ def independent_turn(
     mean_total = running.mean_total + gradient.mean
     std_total = running.scale_total + std_gradient if parts.rule.keeps_std_total else running.scale_total
     prior = Prior(frame[PRIOR_MEAN], frame[PRIOR_STD])
-    new = parts.rule.new_belief(belief, gradient, Totals(mean_total, std_total), rates, prior)
+    square = (jnp.square(gradient.mean) + jnp.square(std_gradient)).sum()
+    new = parts.rule.new_belief(belief, gradient, Totals(mean_total, std_total), pace(square), prior)
     return Turn(
         view.prediction,
         view.spread,
         paid=weight * cost(view.prediction, 0.0).value + 0.5 * pull * means,
         expected=weight * view.value + 0.5 * pull * size,
         product=(gradient.mean * belief.mean + std_gradient * belief.std).sum(),
-        gradient_square=(jnp.square(gradient.mean) + jnp.square(std_gradient)).sum(),
+        gradient_square=square,
         size=size,
         mean=new.mean,
         scale=jnp.clip(new.std, frame[STD_LOW], frame[STD_HIGH]) if parts.family.gaussian else running.scale,
@@ -175,21 +185,22 @@ def independent_turn(
 
 
 def correlated_turn(
-    parts: Parts, set_to: Settings, running: Running, predictor: Predictor, cost: Cost, weight: Real, rates: Rates
+    parts: Parts, set_to: Settings, running: Running, predictor: Predictor, cost: Cost, weight: Real, pace: Pace
 ) -> Turn:
     """With a full covariance; there is no ridge then."""
     law = covariance.law_of(predictor, running.full_belief)
     loss = cost(law.prediction, law.spread)
     slopes = Slopes(weight * loss.slope, weight * loss.curvature)
     gradient = slopes.slope * law.tangent
-    new = covariance.by_prediction(parts.rule, running.full_belief, law, slopes, rates)
+    square = covariance.gradient_square(law, slopes)
+    new = covariance.by_prediction(parts.rule, running.full_belief, law, slopes, pace(square))
     return Turn(
         law.prediction,
         law.spread,
         paid=weight * cost(law.prediction, 0.0).value,
         expected=weight * loss.value,
         product=(gradient * running.mean).sum() + slopes.curvature * jnp.square(law.spread),
-        gradient_square=covariance.gradient_square(law, slopes),
+        gradient_square=square,
         size=0.0,
         mean=new.mean,
         scale=new.factor,

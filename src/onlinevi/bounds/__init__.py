@@ -1,9 +1,11 @@
 """The paper's theorems as functions, in the form that holds: what each bounds, from plain numbers or from a run.
 
-``theorems`` needs no data, ``observed`` the gradients that came, ``runs`` reads both off a trace, ``risk`` is for new data.
+``theorems`` needs no data, ``observed`` the gradients that came, ``adaptive`` is for rates made of these,
+``runs`` reads all of it off a trace, ``risk`` is for new data.
 Domains and constants are what they are made of. Where the paper's print is wrong, docs/errata.md says how.
 """
 
+from onlinevi.bounds.adaptive import oga_el_adaptive, sva_adaptive, svb_adaptive
 from onlinevi.bounds.bound import Bound, informative_from
 from onlinevi.bounds.constants import kl_strong_convexity, largest_loss, lipschitz
 from onlinevi.bounds.domains import Domain, ball_domain, box_domain
@@ -47,17 +49,20 @@ __all__ = [
     "largest_loss",
     "lipschitz",
     "oga_el",
+    "oga_el_adaptive",
     "oga_el_divergence",
     "oga_el_observed",
     "online_to_batch",
     "online_to_batch_confident",
     "sva",
+    "sva_adaptive",
     "sva_at_best_rate",
     "sva_best_rate",
     "sva_mean_field",
     "sva_observed",
     "sva_observed_best_rate",
     "sva_schedule",
+    "svb_adaptive",
     "svb_best_step",
     "svb_convex",
     "svb_convex_observed",

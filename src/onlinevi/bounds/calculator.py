@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any, TypeAlias
 
+from onlinevi.bounds.adaptive import oga_el_adaptive, sva_adaptive, svb_adaptive
 from onlinevi.bounds.bound import Bound, informative_from
 from onlinevi.bounds.domains import Domain, box_domain
 from onlinevi.bounds.risk import ewa_excess_risk, ewa_rate
@@ -25,6 +26,8 @@ from onlinevi.bounds.theorems import (
 )
 from onlinevi.families import Box, MeanField
 from onlinevi.losses import Hinge, Logistic, Loss
+from onlinevi.rules import OGAEL, SVA, SVB, Adaptive, Rule
+from onlinevi.state import Plan
 
 Candidate: TypeAlias = tuple[Callable[[int], Bound], str]
 """A bound as a function of the number of events, and the rate it is for."""
@@ -48,7 +51,15 @@ class Setting:
 
     @cached_property
     def domain(self) -> Domain:
-        return box_domain(MeanField(prior_std=self.prior_std, box=Box(mean=(-self.reach, self.reach))), self.dim)
+        return box_domain(self.family, self.dim)
+
+    @cached_property
+    def family(self) -> MeanField:
+        return MeanField(prior_std=self.prior_std, box=Box(mean=(-self.reach, self.reach)))
+
+    def constant(self, rule: Rule) -> float:
+        """The one that a rule's Adaptive rate takes from the box."""
+        return Plan(self.loss, self.family, rule, False, self.dim, None).step_rate.c
 
     @cached_property
     def lipschitz(self) -> float:
@@ -83,14 +94,16 @@ class Entry:
 
 
 def calculate(setting: Setting, rule: str, *, rate: float | None = None, loss_bound: float | None = None) -> list[Entry]:
-    """The bounds of a rule at the paper's rate (or ``rate``) and at its best one. NGVI has none: see ``certificate``.
+    """The bounds of a rule at the paper's rate (or ``rate``), at its best one, and at ``Adaptive()``.
+
+    NGVI has none: see ``certificate``.
 
     The comparator is N(u, std²) with std = prior_std/√T, for u at ``distance`` from the prior mean.
 
     >>> import onlinevi as ovi
     >>> entries = calculate(Setting(count=10_000, dim=54, loss=ovi.Hinge()), "sva")
     >>> [(entry.bound.name, round(entry.bound.value)) for entry in entries]
-    [('SVA', 22318), ('SVA at its best rate', 2981), ('SVA, mean field', 3716)]
+    [('SVA', 22318), ('SVA at its best rate', 2981), ('SVA, mean field', 3716), ('SVA, adaptive', 13372)]
     """
     match rule:
         case "ewa":
@@ -138,11 +151,19 @@ def _sva(setting: Setting, rate: float | None) -> list[Candidate]:
     best = sva_best_rate(
         count=setting.count, lipschitz=setting.lipschitz, kl=setting.kl(setting.count), strong_convexity=alpha
     )
+    c = setting.constant(SVA(Adaptive()))
+
+    def by_gradients(count: int, gradient_square: float) -> Bound:
+        longest = {"largest_gradient": setting.lipschitz, "gradient_square": gradient_square}
+        diameter, kl = setting.domain.diameter, setting.kl(count)
+        return sva_adaptive(constant=c, kl=kl, diameter=diameter, strong_convexity=alpha, **longest)
+
     point: dict[str, Any] = {"dim": setting.dim, "distance": setting.distance, "prior_std": setting.prior_std}
     return [
         (lambda n: sva(rate=eta, kl=setting.kl(n), strong_convexity=alpha, **setting.at(n)), f"rate {eta:.4g}"),
         (lambda n: sva_at_best_rate(kl=setting.kl(n), strong_convexity=alpha, **setting.at(n)), f"rate {best:.4g}"),
         (lambda n: sva_mean_field(**point, **setting.at(n)), f"rate {best:.4g}"),
+        (partial(_adaptive, setting, by_gradients), f"rate {c:.4g}/√Σ‖g‖²"),
     ]
 
 
@@ -154,7 +175,15 @@ def _svb(setting: Setting, rate: float | None) -> list[Candidate]:
     ]
     if H > 0.0:
         found.append((lambda n: svb_strongly_convex(strong_convexity=H, **setting.at(n)), f"rate 2/({H:.4g}·t·std²)"))
-    return found
+    c = setting.constant(SVB(Adaptive()))
+    by_gradients = partial(_adaptive, setting, lambda n, S: svb_adaptive(constant=c, gradient_square=S, domain=domain))
+    return [*found, (by_gradients, f"rate {c:.4g}/(std²√Σ‖g‖²)")]
+
+
+def _adaptive(setting: Setting, bound: Callable[[int, float], Bound], count: int) -> Bound:
+    """A bound of the rate Adaptive, with the most that the squared gradients of a stream of this length sum to."""
+    L = setting.lipschitz
+    return replace(bound(count, L**2 * count), trivial=L * setting.domain.diameter * count)
 
 
 def _svb_convex(step: float, lipschitz: float, domain: Domain, count: int) -> Bound:
@@ -165,12 +194,18 @@ def _oga_el(setting: Setting, rate: float | None) -> list[Candidate]:
     step, alpha = _paper(setting, rate) * setting.prior_std**2, setting.strong_convexity
     away = math.hypot(setting.distance, setting.prior_std * math.sqrt(setting.dim))
     best = away / (setting.lipschitz * math.sqrt(setting.count))
+    c = setting.constant(OGAEL(Adaptive()))
+    kappa, diameter = c * setting.prior_std**2, setting.domain.diameter
     return [
         (lambda n: oga_el(step=step, distance=away, **setting.at(n)), f"step {step:.4g}"),
         (lambda n: oga_el(step=away / (setting.lipschitz * math.sqrt(n)), distance=away, **setting.at(n)), f"step {best:.4g}"),
         (
             lambda n: oga_el_divergence(step=step, kl=setting.kl(n), strong_convexity=alpha, **setting.at(n)),
             f"step {step:.4g}",
+        ),
+        (
+            partial(_adaptive, setting, lambda n, S: oga_el_adaptive(step=kappa, gradient_square=S, diameter=diameter)),
+            f"step {kappa:.4g}/√Σ‖g‖²",
         ),
     ]
 

@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from onlinevi.bounds.domains import box_domain, edges
+from onlinevi.bounds.domains import box_domain
 from onlinevi.families import Family, MeanField
+from onlinevi.families.base import edges
 from onlinevi.losses import Loss, Poisson, Squared
 from onlinevi.rows import as_labels, as_rows
 from onlinevi.types import Vector

@@ -9,8 +9,8 @@ import numpy as np
 
 from onlinevi.bounds.bound import non_negative
 from onlinevi.families import Family
-from onlinevi.families.base import MEAN_HIGH, MEAN_LOW, STD_HIGH, STD_LOW
-from onlinevi.types import Belief, Vector
+from onlinevi.families.base import edges
+from onlinevi.types import Belief
 
 
 @dataclass(frozen=True)
@@ -62,13 +62,6 @@ def ball_domain(mean_radius: float, std_radius: float, dim: int) -> Domain:
     non_negative(mean_radius=mean_radius, std_radius=std_radius)
     apart = std_radius * math.sqrt(min(dim, 2))
     return Domain(2.0 * mean_radius, apart, std_radius, math.hypot(mean_radius, std_radius))
-
-
-def edges(family: Family, dim: int) -> tuple[Vector, Vector, Vector, Vector]:
-    """(mean low, mean high, std low, std high), one value a coordinate."""
-    rows = np.atleast_2d(family.frame(dim).T).T
-    low, high, std_low, std_high = (np.broadcast_to(rows[row], (dim,)) for row in (MEAN_LOW, MEAN_HIGH, STD_LOW, STD_HIGH))
-    return low, high, std_low, std_high if family.gaussian else np.zeros(dim)
 
 
 def require_inside(comparator: Belief, family: Family, dim: int) -> None:

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 
 from onlinevi.batch_vb import BatchVB
-from onlinevi.bounds import observed, theorems
+from onlinevi.bounds import adaptive, observed, theorems
 from onlinevi.bounds.bound import Bound
 from onlinevi.bounds.constants import kl_strong_convexity, require_convex
-from onlinevi.bounds.domains import box_domain, edges, require_inside
+from onlinevi.bounds.domains import box_domain, require_inside
 from onlinevi.families import MeanField
-from onlinevi.families.base import PRIOR_STD
-from onlinevi.rules import OGA, OGAEL, SVA, SVB, PaperSVB, StronglyConvex
+from onlinevi.families.base import PRIOR_STD, edges
+from onlinevi.rules import OGA, OGAEL, SVA, SVB, Adaptive, PaperSVB, StronglyConvex
 from onlinevi.rules.rates import rate_at
 from onlinevi.state import Plan, State
 from onlinevi.trace import Trace
@@ -27,6 +27,8 @@ def before_data(run: Trace | State, comparator: Belief, *, lipschitz: float) -> 
     ``lipschitz`` is L of the stream and the box, as ``bounds.lipschitz`` computes it; with weights, times the largest one.
     """
     state, plan = _checked(run, comparator)
+    if isinstance(plan.step_rate, Adaptive):
+        return _with_trivial(_adaptive(plan, comparator, lipschitz**2 * state.count, lipschitz), state, lipschitz)
     diameter = _diameter(plan)
     numbers: dict[str, Any] = {"count": state.count, "lipschitz": lipschitz, "diameter": diameter}
     match plan.rule:
@@ -51,8 +53,8 @@ def after_data(
 ) -> Bound:
     """The same with the gradients that came, never above ``before_data``.
 
-    At a rate that falls (SVB, SVA with a schedule) the sum that a state keeps does not fix the weighted sum that the theorem
-    has. Give ``gradient_squares``, one an event, for the exact one; or ``lipschitz`` for the most that it can be.
+    At a rate that falls with time (PaperSVB, PerSqrt) the sum that a state keeps does not fix the weighted sum of the
+    theorem. Give ``gradient_squares``, one an event, for the exact one; or ``lipschitz`` for the most that it can be.
     """
     state, plan = _checked(run, comparator)
     bound = _after_data(state, plan, comparator, lipschitz, gradient_squares)
@@ -78,6 +80,8 @@ def total_loss(run: Trace | State, best: BatchVB, *, lipschitz: float | None = N
 
 def _after_data(state: State, plan: Plan, comparator: Belief, lipschitz: float | None, gradient_squares: Any) -> Bound:
     total = state.gradient_square
+    if isinstance(plan.step_rate, Adaptive):
+        return _adaptive(plan, comparator, total, state.largest_gradient)
     match plan.rule:
         case SVA() if plan.rule.step_rate.varies:
             return _sva_schedule(state, comparator, _squares(state, lipschitz, gradient_squares))
@@ -97,6 +101,27 @@ def _after_data(state: State, plan: Plan, comparator: Belief, lipschitz: float |
             step, distance = _steps(plan, comparator)
             return observed.oga_el_observed(step=step, gradient_square=total, distance=distance)
     raise ValueError(_no_theorem(plan))
+
+
+def _adaptive(plan: Plan, comparator: Belief, gradient_square: float, largest_gradient: float) -> Bound:
+    """The bound of a rate made of the gradients: the same function before and after the data."""
+    constant, domain = plan.step_rate.c, box_domain(plan.family, plan.dim)
+    match plan.rule:
+        case SVA():
+            return adaptive.sva_adaptive(
+                constant=constant,
+                gradient_square=gradient_square,
+                largest_gradient=largest_gradient,
+                kl=_kl(plan, comparator),
+                diameter=domain.diameter,
+                strong_convexity=_alpha(plan),
+            )
+        case SVB():
+            _require_vanishing(plan)
+            return adaptive.svb_adaptive(constant=constant, gradient_square=gradient_square, domain=domain)
+    low, high = edges(plan.family, plan.dim)[0::2], edges(plan.family, plan.dim)[1::2]
+    widest, diameter = _in_steps(plan, np.stack(high) - np.stack(low))
+    return adaptive.oga_el_adaptive(step=constant * widest**2, gradient_square=gradient_square, diameter=diameter)
 
 
 def _checked(run: Trace | State, comparator: Belief) -> tuple[State, Plan]:
@@ -144,7 +169,9 @@ def _rate(plan: Plan) -> float:
 
 def _svb_step(plan: Plan) -> float:
     if not isinstance(plan.rule.step_rate, PaperSVB):
-        raise ValueError(f"{plan.rule}: SVB has a bound for the rates PaperSVB(K) and, with a ridge, StronglyConvex(ridge)")
+        raise ValueError(
+            f"{plan.rule}: SVB has a bound for the rates PaperSVB(K), Adaptive() and, with a ridge, StronglyConvex(ridge)"
+        )
     _require_vanishing(plan)
     return plan.rule.step_rate.c
 
@@ -169,10 +196,16 @@ def _steps(plan: Plan, comparator: Belief) -> tuple[float, float]:
     """The largest step κ, and the distance ‖u − μ₁‖ in its unit: coordinates with smaller steps count for more."""
     if plan.rule.step_rate.varies:
         raise ValueError(f"{plan.rule}: this bound is for a rate that does not change, such as PerHorizon(1.0)")
-    start, prior_std = plan.family.init(plan.dim), np.broadcast_to(plan.frame[PRIOR_STD], (plan.dim,))
+    apart = np.stack([np.asarray(a, dtype=float) - b for a, b in zip(comparator, plan.family.init(plan.dim), strict=True)])
+    widest, distance = _in_steps(plan, apart)
+    return _rate(plan) * widest**2, distance
+
+
+def _in_steps(plan: Plan, apart: Vector) -> tuple[float, float]:
+    """The widest prior std s, to whose square the largest step is proportional, and a distance in the unit of that step."""
+    prior_std = np.broadcast_to(plan.frame[PRIOR_STD], (plan.dim,))
     widest = float(prior_std.max())
-    apart = np.stack([np.asarray(a, dtype=float) - b for a, b in zip(comparator, start, strict=True)])
-    return _rate(plan) * widest**2, float(np.linalg.norm(apart * (widest / prior_std)))
+    return widest, float(np.linalg.norm(apart * (widest / prior_std)))
 
 
 def _sva_schedule(state: State, comparator: Belief, squares: Vector) -> Bound:

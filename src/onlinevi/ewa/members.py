@@ -33,7 +33,9 @@ class Members:
     def kinds(self) -> list[Kind]:
         kinds: dict[Any, list[int]] = {}
         for number, plan in enumerate(self.plans):
-            key = plan.kernel(sparse=False, loop=linear.many_passes), plan.parameters, plan.sizes, plan.parts["drift"].stop
+            # Whether a learner forgets is data for a loop that can: one compilation serves both.
+            features = plan.features._replace(forgets=False)
+            key = plan.kinds, features, plan.parameters, plan.sizes, plan.parts["drift"].stop
             kinds.setdefault(key, []).append(number)
         return [Kind(numbers, [self.plans[k] for k in numbers]) for numbers in kinds.values()]
 
@@ -75,5 +77,7 @@ class Kind:
         settings, frames = np.stack([plan.settings for plan in plans]), np.stack([plan.frame for plan in plans])
         self.settings = self.first.sizes, settings, frames, self.first.parameters
 
+        self.features = self.first.features._replace(forgets=any(plan.features.forgets for plan in plans))
+
     def kernel(self, sparse: bool) -> Any:
-        return self.first.kernel(sparse=sparse, loop=linear.many_passes)
+        return linear.kernel(*self.first.kinds, self.features, sparse=sparse, loop=linear.many_passes)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from onlinevi.rules import Adaptive
 from onlinevi.rules.rates import Rate, Schedule, as_rate, rate_at
 from onlinevi.types import Vector
 
@@ -11,6 +12,8 @@ from onlinevi.types import Vector
 def tempering(rate: Rate | float) -> Rate:
     """The rate, if it can temper a posterior: one number at each time."""
     rate = as_rate(rate)
+    if isinstance(rate, Adaptive):
+        raise ValueError(f"{rate} falls with gradients, which a tempered posterior does not take; try PerHorizon(1)")
     if rate.per_variance:
         raise ValueError(f"{rate} divides by the variance, which only SVB can do; try PerHorizon({rate.c})")
     return rate

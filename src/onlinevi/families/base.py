@@ -52,6 +52,13 @@ def check_std(std: PerCoordinate) -> None:
         raise ValueError(f"prior_std={std!r}: must be > 0 and finite; try 1.0, or Point() for no spread")
 
 
+def edges(family: Family, dim: int) -> tuple[Vector, Vector, Vector, Vector]:
+    """(mean low, mean high, std low, std high) of the family's box, one value a coordinate."""
+    rows = np.atleast_2d(family.frame(dim).T).T
+    low, high, std_low, std_high = (np.broadcast_to(rows[row], (dim,)) for row in (MEAN_LOW, MEAN_HIGH, STD_LOW, STD_HIGH))
+    return low, high, std_low, std_high if family.gaussian else np.zeros(dim)
+
+
 class Family:
     """A set of beliefs. The static functions are parts of the compiled loop; the methods are for people."""
 

@@ -1,5 +1,6 @@
 """The rules: one file an algorithm, one pure step each."""
 
+from onlinevi.rules.adaptive import Adaptive
 from onlinevi.rules.base import Rule
 from onlinevi.rules.implicit import Implicit
 from onlinevi.rules.ngvi import NGVI
@@ -15,6 +16,7 @@ __all__ = [
     "OGAEL",
     "SVA",
     "SVB",
+    "Adaptive",
     "Constant",
     "Implicit",
     "PaperSVB",

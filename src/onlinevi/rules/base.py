@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from onlinevi import ns
+from onlinevi.rules.adaptive import Adaptive
 from onlinevi.rules.rates import Rate, as_rate
 from onlinevi.types import Belief, Event, Frame, Gradient, Moments, Prior, Rates, Real, Slopes, Totals
 
@@ -44,6 +45,17 @@ class Rule:
         """An explicit step follows the slopes seen before it."""
         return seen
 
+    def best_constant(self, prior: Prior, low: Belief, high: Belief) -> float:
+        """c of the rate Adaptive that makes the rule's bound least on the box from corner ``low`` to corner ``high``."""
+        raise TypeError("a rule that takes Adaptive rates needs a best_constant")
+
+    def check_rate(self, rate: Rate) -> None:
+        """Refuse a rate that this rule has no step for."""
+        if isinstance(rate, Adaptive) and type(self).best_constant is Rule.best_constant:
+            raise ValueError(f"{type(self).__name__} takes no Adaptive rate: OGA, OGAEL, SVA and SVB do; try PerSqrt(1)")
+        if rate.per_variance:
+            raise ValueError(f"{rate} divides by the variance, which only SVB can do; try PerSqrt({rate.c})")
+
     def with_covariance(self) -> Rule:
         """This rule as it acts on a full covariance, or a refusal that says why it cannot."""
         if self.frame is None:
@@ -77,12 +89,9 @@ class RatedRule(Rule):
     """A rule with one rate, as its field ``rate``."""
 
     rate: Rate | float | None
-    divides_by_variance: ClassVar[bool] = False
-    """Has a closed form for rates that divide by the variance."""
 
     def __post_init__(self) -> None:
-        if self.step_rate.per_variance and not self.divides_by_variance:
-            raise ValueError(f"{self.rate} divides by the variance, which only SVB can do; try PerSqrt({self.step_rate.c})")
+        self.check_rate(self.step_rate)
 
     def with_covariance(self) -> Rule:
         if self.step_rate.per_variance:

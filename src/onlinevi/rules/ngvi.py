@@ -26,8 +26,8 @@ class NGVI(Rule):
 
     def __post_init__(self) -> None:
         for rate in (self.step_rate, self.prior_rate):
-            if rate is not None and rate.per_variance:
-                raise ValueError(f"{rate} divides by the variance, which only SVB can do; try PerSqrt({rate.c})")
+            if rate is not None:
+                self.check_rate(rate)
 
     @property
     def step_rate(self) -> Rate:

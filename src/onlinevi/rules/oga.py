@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from onlinevi.rules.adaptive import of_descent
 from onlinevi.rules.base import RatedRule
 from onlinevi.rules.rates import PerHorizon, Rate
 from onlinevi.types import Belief, Gradient, Prior, Rates, Totals
@@ -17,6 +18,9 @@ class OGA(RatedRule):
     rate: Rate | float = PerHorizon(1.0)
     gaussian: ClassVar[bool] = False
     points: ClassVar[bool] = True
+
+    def best_constant(self, prior: Prior, low: Belief, high: Belief) -> float:
+        return of_descent(prior, low, high)
 
     @staticmethod
     def new_belief(belief: Belief, gradient: Gradient, totals: Totals, rates: Rates, prior: Prior) -> Belief:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from onlinevi import ns
+from onlinevi.rules.adaptive import of_descent
 from onlinevi.rules.base import RatedRule
 from onlinevi.rules.rates import PerHorizon, Rate
 from onlinevi.types import Belief, Frame, Gradient, Prior, Rates, Totals
@@ -17,6 +18,9 @@ class OGAEL(RatedRule):
 
     rate: Rate | float = PerHorizon(1.0)
     frame: ClassVar[Frame | None] = Frame.ENTRIES
+
+    def best_constant(self, prior: Prior, low: Belief, high: Belief) -> float:
+        return of_descent(prior, low, high)
 
     @staticmethod
     def new_belief(belief: Belief, gradient: Gradient, totals: Totals, rates: Rates, prior: Prior) -> Belief:

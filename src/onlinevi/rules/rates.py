@@ -9,9 +9,12 @@ from typing import ClassVar, NamedTuple
 from onlinevi import ns
 from onlinevi.types import Rates, Real
 
+BY_GRADIENTS = 2.0
+"""Stands where a power does: the rate falls with the gradients seen, not with time."""
+
 
 class Schedule(NamedTuple):
-    """A rate made ready for the loop: scale / t^power."""
+    """A rate made ready for the loop: scale / t^power, or scale / √(Σ‖g‖²)."""
 
     scale: float
     power: float
@@ -20,6 +23,11 @@ class Schedule(NamedTuple):
 def rate_at(scale: Real, power: Real, t: Real) -> Real:
     """scale, scale/√t or scale/t: the three powers in use, without a call to pow."""
     return scale / ns.where(power == 0.0, 1.0, ns.where(power == 0.5, ns.sqrt(t), t))
+
+
+def adapted(scale: Real, gradient_square: Real) -> Real:
+    """scale/√(Σ‖g‖²), 0 before the first gradient: nothing has pulled the belief away from the prior yet."""
+    return scale / ns.sqrt(ns.where(gradient_square > 0.0, gradient_square, math.inf))
 
 
 def weigh(step: Real, prior: Real, per_variance: Real) -> Rates:

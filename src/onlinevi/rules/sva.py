@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from onlinevi.rules.adaptive import of_leader
 from onlinevi.rules.base import RatedRule, shrink
 from onlinevi.rules.rates import PerHorizon, Rate
 from onlinevi.types import Belief, Frame, Gradient, Prior, Rates, Totals
@@ -26,6 +27,9 @@ class SVA(RatedRule):
     @property
     def moves_without_gradient(self) -> bool:
         return self.step_rate.varies
+
+    def best_constant(self, prior: Prior, low: Belief, high: Belief) -> float:
+        return of_leader(prior, low, high)
 
     @staticmethod
     def new_belief(belief: Belief, gradient: Gradient, totals: Totals, rates: Rates, prior: Prior) -> Belief:

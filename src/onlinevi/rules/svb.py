@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from onlinevi import ns
+from onlinevi.rules.adaptive import Adaptive, AdaptiveSVB, of_streaming
 from onlinevi.rules.base import RatedRule, Rule, shrink
 from onlinevi.rules.rates import PaperSVB, PerSqrt, Rate, as_rate
 from onlinevi.types import Belief, Frame, Gradient, Prior, Rates, Totals
@@ -20,15 +21,21 @@ class SVB(RatedRule):
     """
 
     rate: Rate | float | None = None
-    divides_by_variance: ClassVar[bool] = True
     frame: ClassVar[Frame | None] = Frame.WHITENED
 
     @property
     def step_rate(self) -> Rate:
-        return PaperSVB(1.0) if self.rate is None else as_rate(self.rate)
+        rate = PaperSVB(1.0) if self.rate is None else as_rate(self.rate)
+        return AdaptiveSVB(rate.c) if isinstance(rate, Adaptive) else rate
+
+    def check_rate(self, rate: Rate) -> None:
+        """Its step has a closed form for every rate, those that divide by the variance too."""
 
     def with_covariance(self) -> Rule:
         return SVB(PerSqrt(1.0)) if self.rate is None else super().with_covariance()
+
+    def best_constant(self, prior: Prior, low: Belief, high: Belief) -> float:
+        return of_streaming(prior, low, high)
 
     @staticmethod
     def new_belief(belief: Belief, gradient: Gradient, totals: Totals, rates: Rates, prior: Prior) -> Belief:
