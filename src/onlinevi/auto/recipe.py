@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import itertools
+import math
 from functools import lru_cache
 
 from onlinevi.ewa import AdaHedge, Aggregate
 from onlinevi.families import Family, FullCovariance, MeanField
 from onlinevi.learner import Linear
-from onlinevi.losses import Absolute, Logistic, Loss, Pinball, Squared
-from onlinevi.rules import NGVI, Implicit, Rule
+from onlinevi.losses import Absolute, Logistic, Loss, Pinball, Poisson, Squared
+from onlinevi.rules import Implicit
 
 PRIOR_STDS = (0.3, 1.0, 4.0, 20.0)
 """How large weights of standardised features may be, in units of the noise: from a strong prior to almost none."""
+LOG_RATE_STDS = (0.1, 0.3, 1.0, 3.0)
+"""The same for counts, of the logarithm of the rate as a whole: a wide prior there means rates without a bound."""
 DISCOUNTS = (1.0, 0.999, 0.99, 0.95, 0.7)
 """How fast learners forget: never, or with a memory of about 1000, 100, 20 and 3 events."""
 FULL_UP_TO = 150
@@ -33,10 +36,11 @@ def aggregate(loss: Loss, dim: int, sparse: bool) -> Aggregate:
     numbers = isinstance(loss, Squared | Absolute | Pinball)
     # A number's unit is unknown. Under the squared loss it does not matter: means follow the labels, whatever the noise.
     own = Squared(robust=ROBUST) if numbers else loss
-    rule: Rule = NGVI(step=0.5) if numbers else Implicit(rate=1.0)
+    stds = tuple(std / math.sqrt(dim) for std in LOG_RATE_STDS) if isinstance(loss, Poisson) else PRIOR_STDS
+    rule = Implicit(rate=0.5 if numbers else 1.0)  # half the squared loss is the logarithm of a normal density
     learners = [
         Linear(own, rule, _family(dim, std, discount, 10.0 if numbers else 1.0), average=False, discount=discount)
-        for std, discount in itertools.product(PRIOR_STDS, discounts)
+        for std, discount in itertools.product(stds, discounts)
     ]
     if isinstance(loss, Logistic):
         return Aggregate(learners, rate=1.0, share=SHARE, pool="probability")
