@@ -2,7 +2,8 @@
 
     python experiments/adaptive_rates.py
 
-Breast cancer and Pima over five orders, electricity in its own. "Best" is the least of ten rates, chosen in hindsight for each order.
+Breast cancer and Pima over five orders, electricity in its own. "Best" is the least of ten rates,
+chosen in hindsight for each order.
 """
 
 from __future__ import annotations
