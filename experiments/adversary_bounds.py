@@ -46,6 +46,10 @@ STATEMENTS = [
     "SVB, convex, observed",
     "SVB, strongly convex",
     "SVB, strongly convex, observed",
+    "SVA, adaptive",
+    "SVA, adaptive, observed",
+    "SVB, adaptive",
+    "SVB, adaptive, observed",
     "OGA-EL",
     "OGA-EL, observed",
     "OGA-EL, by divergence",
@@ -107,6 +111,10 @@ class Candidate:
                 return ovi.SVA(self.scale * best)
             case "SVA, schedule":
                 return ovi.SVA(ovi.PerSqrt(self.scale * best * math.sqrt(count)))
+            case "SVA, adaptive":
+                return ovi.SVA(ovi.Adaptive(self.scale * best * root))
+            case "SVB, adaptive":
+                return ovi.SVB(ovi.Adaptive(self.scale * domain.svb_diameter))
             case "SVB, convex":
                 return ovi.SVB(ovi.PaperSVB(self.scale * domain.svb_diameter / lipschitz))
             case "SVB, convex, as printed":
@@ -213,7 +221,7 @@ def built(name: str) -> list[Finding]:
     narrow, count = 1e-3, 100_000
     step = math.sqrt(2.0) * END * (2.0 if "printed" in name else 1.0)
     match name.removesuffix(", observed"):
-        case "SVB, convex" | "SVB, convex, as printed":
+        case "SVB, convex" | "SVB, adaptive" | "SVB, convex, as printed":
             streams = [
                 (held_at_an_end(count, int(share * END * math.sqrt(count) / step), step, END), 0.0)
                 for share in (1.9, 2.0, 2.1)

@@ -37,6 +37,9 @@ def bent(count: int = 60, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
     return np.column_stack([x, np.ones(count)]), np.abs(x)
 
 
+ADAPTIVE = [ovi.SVA(ovi.Adaptive()), ovi.SVB(ovi.Adaptive())]
+
+
 def network(rule: ovi.Rule, gradient: MonteCarlo | Linearised | None = None) -> Differentiable:
     family = CALM if rule.gaussian else None
     return Differentiable(NETWORK, ovi.Squared(), rule, family, gradient or MonteCarlo(3), average=True)
@@ -51,7 +54,7 @@ def _jax_keeps_its_precision():  # type: ignore[no-untyped-def]
 
 @pytest.mark.parametrize(
     ("loss", "rule"),
-    [*itertools.product([ovi.Hinge()], RULES), *itertools.product(LOSSES, [ovi.SVB()])],
+    [*itertools.product([ovi.Hinge()], [*RULES, *ADAPTIVE]), *itertools.product(LOSSES, [ovi.SVB()])],
     ids=name,
 )
 def test_linearised_is_exact_for_a_linear_model(loss: ovi.Loss, rule: ovi.Rule) -> None:
