@@ -432,7 +432,7 @@ def test_the_fast_way_and_the_sure_way_agree(loss: ovi.Loss, monkeypatch: pytest
         shares *= min(1.0, 50.0 / shares.sum())
         start, y, rate = rng.standard_normal(), labels(loss, rng, 1)[0], 10.0 ** rng.uniform(-2.0, 3.0)
         most = shares.sum()
-        problem, seen = Problem(y, start, rate, rate * most, most), evaluate(loss, y, start, np.sqrt(most))
+        problem, seen = Problem(y, start, rate, rate * most, most, 0.0), evaluate(loss, y, start, np.sqrt(most))
         with np.errstate(all="ignore"):  # what is not finite sends the fast way to the sure one
             fast = balance.balanced(problem, shares, *NOWHERE, Slopes(seen.slope, seen.curvature), loss.parameters)
             slow = sure(problem, shares, *NOWHERE, loss.parameters)
@@ -456,7 +456,7 @@ def test_the_sure_way_takes_a_bounded_number_of_evaluations(loss: ovi.Loss, monk
     for _ in range(15):
         most, evaluations = 10.0 ** rng.uniform(-16.0, 2.0), 0
         start, y, rate = rng.standard_normal(), labels(loss, rng, 1)[0], 10.0 ** rng.uniform(-4.0, 4.0)
-        problem = Problem(y, start, rate, rate * most, most)
+        problem = Problem(y, start, rate, rate * most, most, 0.0)
         with np.errstate(all="ignore"):
             found = balance.bracketed(problem, np.array([most]), *NOWHERE, loss.parameters)
         assert np.isfinite(found).all()

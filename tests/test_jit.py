@@ -70,9 +70,8 @@ def test_an_edit_in_a_helper_or_a_constant_is_seen() -> None:
     finally:
         hinge["INV_SQRT_2PI"] = original
     assert digest() == before
-    assert linear.kernel(ovi.Hinge, ovi.Point, ovi.OGA, False, False) is linear.kernel(
-        ovi.Hinge, ovi.Point, ovi.OGA, False, False
-    )
+    parts = ovi.Hinge, ovi.Point, ovi.OGA, False, False, False
+    assert linear.kernel(*parts) is linear.kernel(*parts)
 
 
 def test_a_package_that_cannot_be_written_caches_in_the_users_directory(copy: Path) -> None:

@@ -31,7 +31,8 @@ class Linear:
     """A learner whose prediction is linear in the weights: a loss, a rule, and a family of beliefs.
 
     ``family=None`` takes the one the rule is made for: ``Point()`` for OGA, ``MeanField()`` for the others.
-    ``average`` keeps the average of all decisions.
+    ``average`` keeps the average of all decisions. ``missing`` reads NaN in a row as a missing value of a standardised
+    feature, N(0, 1): it widens the prediction, and the step leaves its weight alone.
 
     >>> import onlinevi as ovi
     >>> learner = ovi.Linear(loss=ovi.Squared(), rule=ovi.NGVI(step=1.0))
@@ -44,6 +45,7 @@ class Linear:
     rule: Rule
     family: Family | None = None
     average: bool = True
+    missing: bool = False
 
     def __post_init__(self) -> None:
         for name, kind in (("loss", Loss), ("rule", Rule), ("family", Family | None)):
@@ -87,7 +89,9 @@ class Linear:
         x = x if hasattr(x, "tocsr") else np.asarray(x, dtype=float)
         if x.shape[-1] != state.plan.dim:
             raise ValueError(f"x has {x.shape[-1]} features, the belief {state.plan.dim}")
-        mean, variance = state.plan.family.predict(state.belief, x)
+        family = state.plan.family
+        with np.errstate(invalid="ignore", over="ignore"):  # refused below, with more to say
+            mean, variance = (family.predict_missing if state.plan.missing else family.predict)(state.belief, x)
         if not np.isfinite(mean + variance).all():
             raise ValueError("the prediction is not finite: x holds NaN, infinity, or values too large to square")
         std = np.sqrt(variance)
@@ -127,10 +131,9 @@ class Linear:
 
     def _check(self, state: State) -> Plan:
         plan = state.plan
-        if (plan.loss is not self.loss or plan.rule is not self.rule or plan.family is not self.family) and plan != _plan(
-            self, plan.dim, plan.horizon
-        ):
-            raise ValueError("this state belongs to another learner: its loss, rule, family or average differs")
+        same = plan.loss is self.loss and plan.rule is self.rule and plan.family is self.family
+        if not (same and plan.missing == self.missing) and plan != _plan(self, plan.dim, plan.horizon):
+            raise ValueError("this state belongs to another learner: its loss, rule, family, average or missing differs")
         return plan
 
 
@@ -144,12 +147,14 @@ def learn(
     weights: Any = None,
     record: Record = "all",
     average: bool = True,
+    missing: bool = False,
     horizon: int | None = None,
 ) -> Trace:
     """One pass over a stream: predict each row before its label is used, then learn from it.
 
     X is a matrix (numpy, scipy.sparse) or a table (pandas, polars, pyarrow). ``weights`` multiply the loss, row by row; a
-    weight of 0 is as if the row were absent. ``horizon`` is the number of rows unless given.
+    weight of 0 is as if the row were absent. ``missing`` reads NaN in X as a missing value of a standardised feature, N(0, 1).
+    ``horizon`` is the number of rows unless given.
 
     >>> import numpy as np, onlinevi as ovi
     >>> X = np.random.default_rng(0).standard_normal((500, 3))
@@ -157,7 +162,7 @@ def learn(
     >>> bool(trace.average_loss[-1] < 0.3), (trace.mean > [1.5, -2.5, -0.5]).tolist()
     (True, [True, True, True])
     """
-    learner = Linear(loss=loss, rule=rule, family=family, average=average)
+    learner = Linear(loss=loss, rule=rule, family=family, average=average, missing=missing)
     rows = learner._rows(X)
     if rows.count == 0:
         raise ValueError("the stream is empty: X has 0 rows, needs at least one")
@@ -214,12 +219,13 @@ def reason(plan: Plan, row: Vector, label: float, weight: float) -> str:
     """Why the compiled loop refused a row."""
     if not (np.isfinite(weight) and weight >= 0.0):
         return f"weight {weight}: a weight must be ≥ 0 and finite"
-    bad = np.flatnonzero(~np.isfinite(row))
+    bad = np.flatnonzero(np.isinf(row) if plan.missing else ~np.isfinite(row))
     if len(bad):
-        return f"feature {bad[0]} is {row[bad[0]]}: needs finite numbers; drop the row, or fill it in"
+        ways = "set missing=True, drop the row, or fill it in" if np.isnan(row[bad[0]]) else "drop the row, or fill it in"
+        return f"feature {bad[0]} is {row[bad[0]]}: needs finite numbers; {ways}"
     if not plan.loss.valid_label(np.float64(label), *plan.parameters):
         return plan.loss.refuse_label(label)
-    largest = np.abs(row).max(initial=0.0)
+    largest = np.nanmax(np.abs(row), initial=0.0)
     return (
         f"the step would overflow (label {label}, largest feature {largest:.3g}): {plan.loss.overflow_hint}, or lower the rate"
     )
@@ -230,6 +236,6 @@ _NO_WEIGHTS = np.empty(0)
 
 @lru_cache(maxsize=256)
 def _plan(learner: Linear, dim: int, horizon: int | None) -> Plan:
-    plan = Plan(learner.loss, learner.belief_family, learner.rule, learner.average, dim, horizon)
+    plan = Plan(learner.loss, learner.belief_family, learner.rule, learner.average, dim, horizon, missing=learner.missing)
     _ = plan.settings, plan.frame  # refuse a bad setting now, not at the first event
     return plan

@@ -15,9 +15,11 @@ from onlinevi._jit import Function, compose
 from onlinevi.contract import (
     advance,
     at,
+    blur,
     expected,
     filled,
     keeps_std_total,
+    lacks,
     moments,
     new_belief,
     position,
@@ -80,7 +82,7 @@ def one_pass(
 
         # Decide, then see the label and pay.
         law = moments(vectors, rows, event)
-        spread = ns.sqrt(law.variance)
+        spread = ns.sqrt(law.variance + law.blur)
         loss = expected(y, law.prediction, 0.0, *parameters)
         cost = loss.value
         if spread > 0.0:  # at a constant spread of 0 the compiler leaves a few instructions of the loss
@@ -104,7 +106,7 @@ def one_pass(
 
         # A bad row is found here, before anything has changed.
         costs = cost_sum + cost + expected_sum + expected_cost + product_sum + product + square_sum + gradient_square
-        finite = ns.isfinite(law.prediction + law.variance + costs)
+        finite = ns.isfinite(law.prediction + law.variance + law.blur + costs)
         if not (finite and valid_label(y, *parameters)) or (weighted and not weights[i] > 0.0):
             used = i
             break
@@ -184,6 +186,26 @@ def sparse_position(rows: Any, k: int) -> Any:
     return np.uint64(rows[1][k])
 
 
+def dense_lacks(rows: Any, event: Event, k: int) -> bool:
+    return rows[event.number, k] != rows[event.number, k]  # type: ignore[no-any-return]
+
+
+def dense_present(rows: Any, event: Event, k: int) -> Any:
+    return 0.0 if dense_lacks(rows, event, k) else dense_value(rows, event, k)
+
+
+def sparse_lacks(rows: Any, event: Event, k: int) -> bool:
+    return rows[0][k] != rows[0][k]  # type: ignore[no-any-return]
+
+
+def sparse_present(rows: Any, event: Event, k: int) -> Any:
+    return 0.0 if sparse_lacks(rows, event, k) else sparse_value(rows, event, k)
+
+
+def no_blur(views: Any, rows: Any, event: Event) -> Any:
+    return 0.0
+
+
 def same_everywhere(setting: Any, j: int) -> Any:
     return setting
 
@@ -201,8 +223,11 @@ def no() -> bool:
 
 
 @cache
-def kernel(loss: type[Loss], family: type[Family], rule: type[Rule], sparse: bool, per_coordinate: bool) -> Function:
+def kernel(
+    loss: type[Loss], family: type[Family], rule: type[Rule], sparse: bool, per_coordinate: bool, missing: bool
+) -> Function:
     """``one_pass`` compiled for one choice of parts; what a setting can express is no part."""
+    dense, stored = (dense_present, sparse_present) if missing else (dense_value, sparse_value)
     return compose(
         one_pass,
         {
@@ -218,7 +243,9 @@ def kernel(loss: type[Loss], family: type[Family], rule: type[Rule], sparse: boo
             keeps_std_total: yes if rule.keeps_std_total else no,
             filled: no if sparse else yes,
             span: sparse_span if sparse else dense_span,
-            value: sparse_value if sparse else dense_value,
+            value: stored if sparse else dense,
+            lacks: sparse_lacks if sparse else dense_lacks,
+            blur: family.missing_variance if missing else no_blur,
             position: sparse_position if sparse else dense_position,
             at: one_each if per_coordinate else same_everywhere,
         },

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -26,6 +26,8 @@ class Plan:
     average: bool
     dim: int
     horizon: int | None
+    missing: bool = field(default=False, kw_only=True)
+    """Whether NaN in a row is a missing value, N(0, 1)."""
 
     @cached_property
     def settings(self) -> Vector:
@@ -70,7 +72,7 @@ class Plan:
 
     def _kernel(self, *, sparse: bool) -> Function:
         parts: Any = type(self.loss), type(self.family), type(self.rule)
-        return linear.kernel(*parts, sparse, self.frame.ndim > 1)
+        return linear.kernel(*parts, sparse, self.frame.ndim > 1, self.missing)
 
     @cached_property
     def parts(self) -> dict[str, slice]:

@@ -106,6 +106,10 @@ def _checked(run: Trace | State, comparator: Belief) -> tuple[State, Plan]:
         raise ValueError(
             f"{state.plan.family}: these bounds are in (mean, std), for MeanField() and Point(); certificate() holds"
         )
+    if state.plan.missing:
+        raise ValueError(
+            "missing=True: the theorems are of comparators as blurred by missing values as the decisions were; certificate() holds"
+        )
     if state.count == 0:
         raise ValueError("the run is empty: a bound needs at least one event")
     require_inside(comparator, state.plan.family, state.plan.dim)
