@@ -18,7 +18,6 @@ from onlinevi.certificate import certificate
 from onlinevi.hindsight import hindsight
 
 FAMILIES = [ovi.Point, ovi.MeanField, ovi.FullCovariance, ovi.LowRank]
-GAUSSIAN = [ovi.MeanField, ovi.FullCovariance]
 RULES = [ovi.OGA(0.1), ovi.SVA(0.1), ovi.SVB()]
 
 
@@ -121,8 +120,7 @@ def blurred_objective(loss: ovi.Loss, state: ovi.State, x: np.ndarray, y: float,
     return objective, unpack, start
 
 
-@pytest.mark.parametrize("kind", GAUSSIAN)
-@pytest.mark.parametrize("loss", [ovi.Squared(), ovi.Logistic()], ids=name)
+@pytest.mark.parametrize(("loss", "kind"), [(ovi.Logistic(), ovi.MeanField), (ovi.Squared(), ovi.FullCovariance)])
 def test_the_implicit_step_is_the_argmin_under_the_wider_spread(loss: ovi.Loss, kind: type[ovi.Family]) -> None:
     for seed, rate in enumerate((0.3, 4.0)):
         own, state = started(loss, kind, dim=3, rate=rate)
@@ -165,8 +163,13 @@ def test_a_row_without_values_moves_no_belief(rule: ovi.Rule) -> None:
     assert after.count == 11
 
 
-@given(seed=st.integers(0, 2**32), rule=st.sampled_from(RULES), loss=st.sampled_from([ovi.Hinge(), ovi.Squared()]), ridge=st.sampled_from([0, 0.2]))
-@settings(max_examples=60)
+@given(
+    seed=st.integers(0, 2**32),
+    rule=st.sampled_from(RULES),
+    loss=st.sampled_from([ovi.Hinge(), ovi.Squared()]),
+    ridge=st.sampled_from([0, 0.2]),
+)
+@settings(max_examples=40)
 def test_the_certificate_holds_against_weights_that_read_missing_values_as_zero(
     seed: int, rule: ovi.Rule, loss: ovi.Loss, ridge: float
 ) -> None:
@@ -179,7 +182,7 @@ def test_the_certificate_holds_against_weights_that_read_missing_values_as_zero(
     live, known = certificate(trace), np.nan_to_num(X)
     best = hindsight(known, y, loss=loss, box=BOX)
     points = np.vstack([rng.uniform(-BOX, BOX, (20, 3)), best.mean, -BOX * np.sign(live.tangents.gradient)])
-    totals = [loss(y, known @ u).value.sum() + 20.0 * ridge * u @ u for u in points]
+    totals = np.array([loss(y, known @ u).value.sum() + 20.0 * ridge * u @ u for u in points])
     assert (live.loss - totals <= live.against(points) + live.rounding()).all()
     assert live.lower_bound <= best.value + live.rounding()
 
@@ -204,7 +207,7 @@ def test_theorems_do_not_speak_of_missing_values() -> None:
 
 @pytest.mark.parametrize("loss", [ovi.Squared(), ovi.Logistic()], ids=name)
 def test_a_fifth_missing_costs_little(loss: ovi.Loss) -> None:
-    """It beats rows filled up with means, and stays near the best that such rows allow, by ridge regression on them."""
+    """It stays near the best fixed weights on rows filled up with zeros, and its own are near those of full rows."""
     rng = np.random.default_rng(0)
     X = rng.standard_normal((4_000, 5))
     z = X @ [1.0, -1.0, 0.5, 0.5, 0.0]
@@ -217,23 +220,21 @@ def test_a_fifth_missing_costs_little(loss: ovi.Loss) -> None:
     assert trace.average_loss[-1] < 1.1 * best.value
     direction = state.mean @ full.mean / np.linalg.norm(state.mean) / np.linalg.norm(full.mean)
     assert direction > 0.99
-    truth = np.sign(z) == np.sign(X @ state.mean)
-    assert truth.mean() > 0.96
+    assert (np.sign(z) == np.sign(X @ state.mean)).mean() > 0.96
 
 
-VALUES = st.floats(allow_nan=True, allow_infinity=True) | st.sampled_from([0.0, 1.0, -1.0, np.nan])
+VALUES = st.floats(-1e50, 1e50) | st.sampled_from([1e200, -1e308, np.inf, -np.inf]) | st.sampled_from([0.0, 1.0, -1.0, np.nan])
 
 
 @given(row=st.lists(VALUES, min_size=3, max_size=3), kind=st.sampled_from(FAMILIES))
 @settings(max_examples=150)
 def test_no_nan_enters_a_state(row: list[float], kind: type[ovi.Family]) -> None:
     own, state = started(ovi.Squared(), kind, dim=3)
-    try:
-        after, step = own.update(state, row, 0.5)
-    except ovi.BadRow as refused:
-        assert not np.isnan(row).all()
-        assert "is inf" in refused.reason or "is -inf" in refused.reason or "overflow" in refused.reason
+    if np.nanmax(np.abs(row), initial=0.0) > 1e50:
+        with pytest.raises(ovi.BadRow, match="is inf|is -inf|overflow"):
+            own.update(state, row, 0.5)
         return
+    after, step = own.update(state, row, 0.5)
     assert np.isfinite(after.array).all()
     assert np.isfinite(step).all()
 

@@ -92,7 +92,7 @@ class Linear:
         family = state.plan.family
         with np.errstate(invalid="ignore", over="ignore"):  # refused below, with more to say
             mean, variance = (family.predict_missing if state.plan.missing else family.predict)(state.belief, x)
-        if not np.isfinite(mean + variance).all():
+        if not (np.isfinite(mean) & np.isfinite(variance)).all():
             raise ValueError("the prediction is not finite: x holds NaN, infinity, or values too large to square")
         std = np.sqrt(variance)
         return (float(mean), float(std)) if np.ndim(mean) == 0 else (mean, std)

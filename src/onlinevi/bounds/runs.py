@@ -108,7 +108,7 @@ def _checked(run: Trace | State, comparator: Belief) -> tuple[State, Plan]:
         )
     if state.plan.missing:
         raise ValueError(
-            "missing=True: the theorems are of comparators as blurred by missing values as the decisions were; certificate() holds"
+            "missing=True: the theorems would speak of comparators blurred by the same missing values; certificate() holds"
         )
     if state.count == 0:
         raise ValueError("the run is empty: a bound needs at least one event")
