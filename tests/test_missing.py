@@ -231,7 +231,7 @@ VALUES = st.floats(-1e50, 1e50) | st.sampled_from([1e200, -1e308, np.inf, -np.in
 def test_no_nan_enters_a_state(row: list[float], kind: type[ovi.Family]) -> None:
     own, state = started(ovi.Squared(), kind, dim=3)
     if np.nanmax(np.abs(row), initial=0.0) > 1e50:
-        with pytest.raises(ovi.BadRow, match="is inf|is -inf|overflow"):
+        with pytest.raises(ovi.BadRow, match=r"is inf|is -inf|overflow"):
             own.update(state, row, 0.5)
         return
     after, step = own.update(state, row, 0.5)
