@@ -33,7 +33,10 @@ def test_every_public_name_has_a_docstring() -> None:
         assert getattr(onlinevi, name).__doc__, name
 
 
-@pytest.mark.parametrize("name", ["expected", "new_belief", "moments", "advance", "span", "views", "squares", "at", "value"])
+HOLES = ["expected", "new_belief", "moments", "advance", "span", "views", "squares", "at", "value", "blur", "lacks"]
+
+
+@pytest.mark.parametrize("name", HOLES)
 def test_a_hole_refuses_to_be_called(name: str) -> None:
     from onlinevi import contract
 

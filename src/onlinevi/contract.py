@@ -71,6 +71,11 @@ def variance_after(views: Any, rows: Any, event: Event, law: Moments, growth: Re
     _hole("variance_after")
 
 
+def blur(views: Any, rows: Any, event: Event) -> Real:
+    """Σ E[θ_j²] over the row's missing values: what they add to the prediction's variance. Called by ``moments``, last."""
+    _hole("blur")
+
+
 def squares(views: Any) -> tuple[Real, Real]:
     """E‖θ‖² split as (‖mean‖², the rest): what a ridge costs."""
     _hole("squares")
@@ -97,6 +102,11 @@ def span(rows: Any, i: int) -> tuple[int, int]:
 def value(rows: Any, event: Event, k: int) -> Real:
     """The row's value at k, within its span."""
     _hole("value")
+
+
+def lacks(rows: Any, event: Event, k: int) -> bool:
+    """Whether the row's value at k is missing; ``value`` gives 0 then."""
+    _hole("lacks")
 
 
 def bounded() -> bool:

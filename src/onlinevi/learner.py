@@ -32,7 +32,9 @@ class Linear:
 
     ``family=None`` takes the one the rule is made for: ``Point()`` for OGA, ``MeanField()`` for the others.
     ``average`` keeps the average of all decisions. ``discount`` < 1 forgets, for streams that change: after each event the
-    belief moves back to the prior, λ ← γλ + (1 − γ)λ₁ in natural parameters; 0.99 remembers about 100 events.
+    belief moves back to the prior, λ ← γλ + (1 − γ)λ₁ in natural parameters; 0.99 remembers about 100 events. ``missing``
+    reads NaN in a row as a missing value of a standardised feature, N(0, 1): it widens the prediction, and the step leaves its
+    weight alone.
 
     >>> import onlinevi as ovi
     >>> learner = ovi.Linear(loss=ovi.Squared(), rule=ovi.NGVI(step=1.0))
@@ -46,6 +48,7 @@ class Linear:
     family: Family | None = None
     average: bool = True
     discount: float = 1.0
+    missing: bool = False
 
     def __post_init__(self) -> None:
         for name, kind in (("loss", Loss), ("rule", Rule), ("family", Family | None)):
@@ -103,8 +106,10 @@ class Linear:
         x = x if hasattr(x, "tocsr") else np.asarray(x, dtype=float)
         if x.shape[-1] != state.plan.dim:
             raise ValueError(f"x has {x.shape[-1]} features, the belief {state.plan.dim}")
-        mean, variance = state.plan.family.predict(state.belief, x)
-        if not np.isfinite(mean + variance).all():
+        family = state.plan.family
+        with np.errstate(invalid="ignore", over="ignore"):  # refused below, with more to say
+            mean, variance = (family.predict_missing if state.plan.missing else family.predict)(state.belief, x)
+        if not (np.isfinite(mean) & np.isfinite(variance)).all():
             raise ValueError("the prediction is not finite: x holds NaN, infinity, or values too large to square")
         std = np.sqrt(variance)
         return (float(mean), float(std)) if np.ndim(mean) == 0 else (mean, std)
@@ -148,9 +153,11 @@ class Linear:
     def _check(self, state: State) -> Plan:
         plan = state.plan
         same = plan.loss is self.loss and plan.rule is self.rule and plan.family is self.family
-        same = same and plan.average == self.average and plan.discount == self.discount
+        same = same and (plan.average, plan.discount, plan.missing) == (self.average, self.discount, self.missing)
         if not same and plan != _plan(self, plan.dim, plan.horizon):
-            raise ValueError("this state belongs to another learner: its loss, rule, family, average or discount differs")
+            raise ValueError(
+                "this state belongs to another learner: its loss, rule, family, average, discount or missing differs"
+            )
         return plan
 
 
@@ -165,13 +172,14 @@ def learn(
     record: Record = "all",
     average: bool = True,
     discount: float = 1.0,
+    missing: bool = False,
     horizon: int | None = None,
 ) -> Trace:
     """One pass over a stream: predict each row before its label is used, then learn from it.
 
     X is a matrix (numpy, scipy.sparse) or a table (pandas, polars, pyarrow). ``weights`` multiply the loss, row by row; a
-    weight of 0 is as if the row were absent. ``discount`` is that of ``Linear``, for streams that change. ``horizon`` is the
-    number of rows unless given.
+    weight of 0 is as if the row were absent. ``discount``, for streams that change, and ``missing``, for NaN in X, are those
+    of ``Linear``. ``horizon`` is the number of rows unless given.
 
     >>> import numpy as np, onlinevi as ovi
     >>> X = np.random.default_rng(0).standard_normal((500, 3))
@@ -179,7 +187,7 @@ def learn(
     >>> bool(trace.average_loss[-1] < 0.3), (trace.mean > [1.5, -2.5, -0.5]).tolist()
     (True, [True, True, True])
     """
-    learner = Linear(loss=loss, rule=rule, family=family, average=average, discount=discount)
+    learner = Linear(loss=loss, rule=rule, family=family, average=average, discount=discount, missing=missing)
     rows = learner._rows(X)
     if rows.count == 0:
         raise ValueError("the stream is empty: X has 0 rows, needs at least one")
@@ -236,12 +244,13 @@ def reason(plan: Plan, row: Vector, label: float, weight: float) -> str:
     """Why the compiled loop refused a row."""
     if not (np.isfinite(weight) and weight >= 0.0):
         return f"weight {weight}: a weight must be ≥ 0 and finite"
-    bad = np.flatnonzero(~np.isfinite(row))
+    bad = np.flatnonzero(np.isinf(row) if plan.missing else ~np.isfinite(row))
     if len(bad):
-        return f"feature {bad[0]} is {row[bad[0]]}: needs finite numbers; drop the row, or fill it in"
+        ways = "set missing=True, drop the row, or fill it in" if np.isnan(row[bad[0]]) else "drop the row, or fill it in"
+        return f"feature {bad[0]} is {row[bad[0]]}: needs finite numbers; {ways}"
     if not plan.loss.valid_label(np.float64(label), *plan.parameters):
         return plan.loss.refuse_label(label)
-    largest = np.abs(row).max(initial=0.0)
+    largest = np.nanmax(np.abs(row), initial=0.0)
     return (
         f"the step would overflow (label {label}, largest feature {largest:.3g}): {plan.loss.overflow_hint}, or lower the rate"
     )
@@ -252,6 +261,7 @@ _NO_WEIGHTS = np.empty(0)
 
 @lru_cache(maxsize=256)
 def _plan(learner: Linear, dim: int, horizon: int | None) -> Plan:
-    plan = Plan(learner.loss, learner.belief_family, learner.rule, learner.average, dim, horizon, discount=learner.discount)
+    own = learner.loss, learner.belief_family, learner.rule, learner.average
+    plan = Plan(*own, dim, horizon, discount=learner.discount, missing=learner.missing)
     _ = plan.settings, plan.frame  # refuse a bad setting now, not at the first event
     return plan

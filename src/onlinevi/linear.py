@@ -15,12 +15,14 @@ from onlinevi._jit import Function, compose
 from onlinevi.contract import (
     advance,
     at,
+    blur,
     bounded,
     by_gradients,
     expected,
     filled,
     forget,
     keeps_std_total,
+    lacks,
     moments,
     new_belief,
     position,
@@ -88,7 +90,7 @@ def one_pass(
 
         # Decide, then see the label and pay.
         law = moments(vectors, rows, event)
-        spread = ns.sqrt(law.variance)
+        spread = ns.sqrt(law.variance + law.blur)
         loss = expected(y, law.prediction, 0.0, *parameters)
         cost, steep = loss.value, loss.slope
         if spread > 0.0:  # at a constant spread of 0 the compiler leaves a few instructions of the loss
@@ -112,7 +114,7 @@ def one_pass(
 
         # A bad row is found here, before anything has changed.
         costs = cost_sum + cost + expected_sum + expected_cost + product_sum + product + square_sum + gradient_square
-        finite = ns.isfinite(law.prediction + law.variance + costs)
+        finite = ns.isfinite(law.prediction + law.variance + law.blur + costs)
         if not (finite and valid_label(y, *parameters)) or (weighted and not weights[i] > 0.0):
             used = i
             break
@@ -221,6 +223,26 @@ def sparse_position(rows: Any, k: int) -> Any:
     return np.uint64(rows[1][k])
 
 
+def dense_lacks(rows: Any, event: Event, k: int) -> bool:
+    return rows[event.number, k] != rows[event.number, k]  # type: ignore[no-any-return]
+
+
+def dense_present(rows: Any, event: Event, k: int) -> Any:
+    return 0.0 if dense_lacks(rows, event, k) else dense_value(rows, event, k)
+
+
+def sparse_lacks(rows: Any, event: Event, k: int) -> bool:
+    return rows[0][k] != rows[0][k]  # type: ignore[no-any-return]
+
+
+def sparse_present(rows: Any, event: Event, k: int) -> Any:
+    return 0.0 if sparse_lacks(rows, event, k) else sparse_value(rows, event, k)
+
+
+def no_blur(views: Any, rows: Any, event: Event) -> Any:
+    return 0.0
+
+
 def same_everywhere(setting: Any, j: int) -> Any:
     return setting
 
@@ -246,6 +268,8 @@ class Features(NamedTuple):
     robust: bool = False
     adaptive: bool = False
     """Rates from the gradients seen."""
+    missing: bool = False
+    """NaN in a row is a missing value."""
 
 
 PLAIN = Features()
@@ -262,6 +286,7 @@ def kernel(
     loop: Function = one_pass,
 ) -> Function:
     """``one_pass`` or ``many_passes`` compiled for one choice of parts; what a setting can express is no part."""
+    dense, stored = (dense_present, sparse_present) if features.missing else (dense_value, sparse_value)
     return compose(
         loop,
         {
@@ -280,7 +305,9 @@ def kernel(
             by_gradients: yes if features.adaptive else no,
             filled: no if sparse else yes,
             span: sparse_span if sparse else dense_span,
-            value: sparse_value if sparse else dense_value,
+            value: stored if sparse else dense,
+            lacks: sparse_lacks if sparse else dense_lacks,
+            blur: family.missing_variance if features.missing else no_blur,
             position: sparse_position if sparse else dense_position,
             at: one_each if features.per_coordinate else same_everywhere,
         },

@@ -28,6 +28,8 @@ class Plan:
     dim: int
     horizon: int | None
     discount: float = field(default=1.0, kw_only=True)
+    missing: bool = field(default=False, kw_only=True)
+    """Whether NaN in a row is a missing value, N(0, 1)."""
 
     @cached_property
     def settings(self) -> Vector:
@@ -97,6 +99,7 @@ class Plan:
             forgets=self.discount < 1.0,
             robust=self.loss.robust is not None,
             adaptive=isinstance(self.rule.step_rate, Adaptive),
+            missing=self.missing,
         )
 
     @cached_property

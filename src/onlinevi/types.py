@@ -78,6 +78,8 @@ class Moments(NamedTuple):
     """Σ x², so that ‖∂E/∂mean‖² = slope²·row_square."""
     spread_square: Real
     """So that ‖∂E/∂std‖² = curvature²·spread_square: Σ (std·x²)², or its like for the factor of a covariance."""
+    blur: Real
+    """What the row's missing values add to the prediction's variance: noise that no step removes. 0 where none is missing."""
 
 
 class Frame(Enum):

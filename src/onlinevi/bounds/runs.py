@@ -139,6 +139,10 @@ def _checked(run: Trace | State, comparator: Belief) -> tuple[State, Plan]:
         raise ValueError(
             f"{state.plan.loss}: the theorems are about rules that count every event alike; certificate() holds for any"
         )
+    if state.plan.missing:
+        raise ValueError(
+            "missing=True: the theorems would speak of comparators blurred by the same missing values; certificate() holds"
+        )
     if state.count == 0:
         raise ValueError("the run is empty: a bound needs at least one event")
     require_inside(comparator, state.plan.family, state.plan.dim)

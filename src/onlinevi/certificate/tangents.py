@@ -71,6 +71,8 @@ def rounding(state: State, comparator: float, furthest: float, *, curved: bool) 
     unit = FORMULA + 2.0 * UNIT * (state.count + state.plan.dim + 8.0)
     steepness = np.sqrt(state.count * state.gradient_square)
     size = abs(state.expected_loss) + abs(state.loss) + (comparator + 2.0 * furthest) * steepness
+    if state.plan.missing:  # Σ e2·blur is at most Σ (e1·a + e2·v²) + Σ |e1·a|
+        size += abs(state.product) + furthest * steepness
     if curved:  # the sum of means is kept as t·(new − old mean): each addition errs by up to t·2⁻⁵³ of a mean
         size += state.plan.loss.ridge * state.count * (comparator + furthest) ** 2
     return float(unit * size)

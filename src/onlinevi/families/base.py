@@ -94,6 +94,7 @@ class Family:
     # What a family must give the compiled loop; ``contract.py`` says what each does.
     views: Callable[..., Any]
     moments: Callable[..., Moments]
+    missing_variance: Callable[..., Real]
     variance_after: Callable[..., tuple[Real, Real]]
     squares: Callable[..., tuple[Real, Real]]
     advance: Callable[..., None]
@@ -148,3 +149,14 @@ class Family:
         """(a, v²): mean and variance of the prediction at a row, or at each row of a matrix (dense or sparse)."""
         squared = x.multiply(x) if hasattr(x, "multiply") else np.square(x)
         return x @ belief.mean, squared @ np.square(belief.std)
+
+    def predict_missing(self, belief: Belief, x: Any) -> tuple[Any, Any]:
+        """The same where NaN is a missing value, N(0, 1): it adds nothing to the mean, and E[θ_j²] to the variance."""
+        if hasattr(x, "tocsr"):
+            filled, lacks = x.tocsr().astype(float), x.tocsr().astype(float)
+            lacks.data = np.isnan(filled.data).astype(float)
+            filled.data = np.where(np.isnan(filled.data), 0.0, filled.data)
+        else:
+            filled, lacks = np.where(np.isnan(x), 0.0, x), np.isnan(x).astype(float)
+        mean, variance = self.predict(belief, filled)
+        return mean, variance + lacks @ (np.square(belief.mean) + np.square(belief.std))

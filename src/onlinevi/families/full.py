@@ -129,6 +129,7 @@ class FullCovariance(Correlated):
 
     views = staticmethod(full_steps.views)
     moments = staticmethod(full_steps.moments)
+    missing_variance = staticmethod(full_steps.missing_variance)
     squares = staticmethod(full_steps.squares)
     forget = staticmethod(forgetting.full)
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from onlinevi import ns
-from onlinevi.contract import at, keeps_std_total, new_belief, value
+from onlinevi.contract import at, blur, keeps_std_total, lacks, new_belief, value
 from onlinevi.families.base import MEAN_HIGH, MEAN_LOW, PRIOR_MEAN, PRIOR_STD
 from onlinevi.families.correlated import conditioned
 from onlinevi.types import Belief, Event, Frame, Gradient, Moments, Prior, Real, Slopes, Totals, Turn
@@ -42,7 +42,20 @@ def moments(views: Any, rows: Any, event: Event) -> Moments:
         w[k] = total
         variance += total * total
         spread_square += total * total * row_square  # Σ_{j ≥ k} x_j², as rows come from the last one up
-    return Moments(prediction, variance, variance, row_square, spread_square)
+    return Moments(prediction, variance, variance, row_square, spread_square, blur(views, rows, event))
+
+
+def missing_variance(views: Any, rows: Any, event: Event) -> Real:
+    """mean_j² + Σ_jj for each missing j; Σ_jj is the squared length of C's column."""
+    mean, factor, _, _, _, _ = views
+    dim, total = len(mean), 0.0
+    for j in range(dim):
+        if lacks(rows, event, j):
+            total += mean[j] * mean[j]
+            for k in range(j + 1):
+                entry = factor[start_of(k, dim) + np.uint64(j)]
+                total += entry * entry
+    return total
 
 
 def squares(views: Any) -> tuple[Real, Real]:

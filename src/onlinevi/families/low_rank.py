@@ -156,6 +156,7 @@ class LowRank(Correlated):
 
     views = staticmethod(low_rank_steps.views)
     moments = staticmethod(low_rank_steps.moments)
+    missing_variance = staticmethod(low_rank_steps.missing_variance)
     squares = staticmethod(low_rank_steps.squares)
     advance = staticmethod(low_rank_steps.by_prediction)
     forget = staticmethod(forgetting.low_rank)

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from onlinevi import ns
-from onlinevi.contract import at, value
+from onlinevi.contract import at, blur, lacks, value
 from onlinevi.families.base import MEAN_HIGH, MEAN_LOW
 from onlinevi.families.correlated import conditioned
 from onlinevi.types import Event, Moments, Real, Turn
@@ -82,7 +82,24 @@ def moments(views: Views, rows: Any, event: Event) -> Moments:
     for k in range(len(within)):
         variance += within[k] * within[k]
     # ‖∂E/∂S‖² = e2²·v²·‖x‖² for the root S of Σ, Σ = SᵀS, and for every rotation of it: no one root is preferred here.
-    return Moments(prediction, variance, variance, row_square, variance * row_square)
+    return Moments(prediction, variance, variance, row_square, variance * row_square, blur(views, rows, event))
+
+
+def missing_variance(views: Views, rows: Any, event: Event) -> Real:
+    """mean_j² + Σ_jj for each missing j, by K's factor that ``moments`` left: Σ_jj = (1 − ‖L⁻¹W_j‖²/u_j)/u_j.
+
+    The difference is exact to 1e-16/u_j: enough for a variance that is added to others.
+    """
+    mean, diagonal, columns, inside = views.mean, views.diagonal, views.columns, views.rest
+    dim, total = len(mean), 0.0
+    for j in range(dim):
+        if lacks(rows, event, j):
+            for k in range(len(inside)):
+                inside[k] = columns[place(k * dim + j)]
+            forward(views.lower, inside)
+            known = dot(inside, place(0), inside, place(0), len(inside)) / diagonal[j]
+            total += mean[j] * mean[j] + ns.maximum(1.0 - known, 0.0) / diagonal[j]
+    return total
 
 
 def squares(views: Views) -> tuple[Real, Real]:

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from onlinevi import ns
-from onlinevi.contract import at, keeps_std_total, new_belief, position, value
+from onlinevi.contract import at, blur, keeps_std_total, lacks, new_belief, position, value
 from onlinevi.families import forgetting
 from onlinevi.families.base import (
     MEAN_HIGH,
@@ -123,7 +123,16 @@ class MeanField(Family):
             variance += spread * spread
             row_square += x * x
             spread_square += (spread * x) * (spread * x)
-        return Moments(prediction, variance, variance, row_square, spread_square)
+        return Moments(prediction, variance, variance, row_square, spread_square, blur(views, rows, event))
+
+    @staticmethod
+    def missing_variance(views: Any, rows: Any, event: Event) -> Real:
+        mean, std, _, _ = views
+        total = 0.0
+        for k in range(event.start, event.stop):
+            j = position(rows, k)
+            total += mean[j] * mean[j] + std[j] * std[j] if lacks(rows, event, k) else 0.0
+        return total
 
     @staticmethod
     def variance_after(views: Any, rows: Any, event: Event, law: Moments, growth: Real) -> tuple[Real, Real]:

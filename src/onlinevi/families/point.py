@@ -9,7 +9,7 @@ from typing import Any, ClassVar, NoReturn
 import numpy as np
 
 from onlinevi import ns
-from onlinevi.contract import at, new_belief, position, value
+from onlinevi.contract import at, blur, lacks, new_belief, position, value
 from onlinevi.families import forgetting
 from onlinevi.families.base import MEAN_HIGH, MEAN_LOW, PRIOR_MEAN, PRIOR_STD, Box, Family, PerCoordinate, frozen
 from onlinevi.types import Belief, Event, Gradient, Moments, Prior, Real, Totals, Turn, Vector
@@ -70,7 +70,16 @@ class Point(Family):
             j, x = position(rows, k), value(rows, event, k)
             prediction += mean[j] * x
             row_square += x * x
-        return Moments(prediction, 0.0, row_square, row_square, 0.0)
+        return Moments(prediction, 0.0, row_square, row_square, 0.0, blur(views, rows, event))
+
+    @staticmethod
+    def missing_variance(views: Any, rows: Any, event: Event) -> Real:
+        mean, _ = views
+        total = 0.0
+        for k in range(event.start, event.stop):
+            j = position(rows, k)
+            total += mean[j] * mean[j] if lacks(rows, event, k) else 0.0
+        return total
 
     @staticmethod
     def variance_after(views: Any, rows: Any, event: Event, law: Moments, growth: Real) -> tuple[Real, Real]:

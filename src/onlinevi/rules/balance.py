@@ -1,6 +1,6 @@
 """The two scalars of an implicit step: where the prediction and its spread come to rest.
 
-    prediction = start − pull·e1(prediction, spread),   growth = rate·e2(prediction, spread),   spread² = V(growth)
+    prediction = start − pull·e1(prediction, spread),   growth = rate·e2(prediction, spread),   spread² = V(growth) + blur
 
 They are the stationary point of a strictly convex function, so there is one solution. Quasi-Newton steps find it in a few
 evaluations of the loss; where they do not settle, bracketing does, always.
@@ -40,6 +40,8 @@ class Problem(NamedTuple):
     """How far a unit slope moves the prediction."""
     most: Real
     """The variance before the step."""
+    blur: Real
+    """What missing values add to it, before the step and after."""
 
 
 class Tangent(NamedTuple):
@@ -58,9 +60,10 @@ class Balance(NamedTuple):
     slope: Real
 
 
-def spread_at(tangent: Tangent, most: Real, growth: Real) -> Real:
+def spread_at(tangent: Tangent, problem: Problem, growth: Real) -> Real:
     scale = 1.0 + tangent.decay * (growth - tangent.growth)
-    return ns.sqrt(tangent.variance / scale) if tangent.variance < most * scale else ns.sqrt(most)
+    variance = tangent.variance / scale if tangent.variance < problem.most * scale else problem.most
+    return ns.sqrt(variance + problem.blur)
 
 
 def touching(views: Any, rows: Any, event: Event, law: Moments, growth: Real) -> Tangent:
@@ -73,7 +76,7 @@ def balanced(problem: Problem, views: Any, rows: Any, event: Event, law: Moments
 
     The derivatives of e2 are not at hand: they are learned from its differences.
     """
-    prediction, growth, spread = problem.start, 0.0, ns.sqrt(problem.most)
+    prediction, growth, spread = problem.start, 0.0, ns.sqrt(problem.most + problem.blur)
     loss = Expected(0.0, seen.slope, seen.curvature)
     tangent = touching(views, rows, event, law, problem.rate * seen.curvature)
     off, missing = problem.pull * seen.slope, -problem.rate * seen.curvature
@@ -95,7 +98,7 @@ def balanced(problem: Problem, views: Any, rows: Any, event: Event, law: Moments
         prediction, growth = prediction + step, growth + rise
         if move <= NEAR and ns.absolute(growth - tangent.growth) * tangent.decay > TANGENT_HOLDS:
             tangent = touching(views, rows, event, law, growth)
-        spread = spread_at(tangent, problem.most, growth)
+        spread = spread_at(tangent, problem, growth)
         loss = expected(problem.y, prediction, spread, *parameters)
         off_before, missing_before = off, missing
         off = prediction - problem.start + problem.pull * loss.slope
@@ -126,7 +129,8 @@ def bracketed(problem: Problem, views: Any, rows: Any, event: Event, law: Moment
     """
     low, low_gap, high, high_gap, rose, middle = 0.0, 0.0, LARGEST_LOG, 0.0, False, 0.0
     for k in range(BISECTIONS):
-        spread = ns.sqrt(touching(views, rows, event, law, (ns.exp(middle) - 1.0) / problem.most).variance)
+        variance = touching(views, rows, event, law, (ns.exp(middle) - 1.0) / problem.most).variance
+        spread = ns.sqrt(variance + problem.blur)
         found = nearest(problem, spread, parameters)
         gap = ns.log1p(problem.rate * found.growth * problem.most) - middle
         if not (ns.absolute(gap) > FOUND * (1.0 + middle) and high - low > FOUND * (1.0 + high)):

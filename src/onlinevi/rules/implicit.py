@@ -46,9 +46,9 @@ class Implicit(RatedRule):
         parameters: Any,
     ) -> Slopes:
         rate = rates.step * weight
-        problem = Problem(y, law.prediction, rate, rate * law.reach, law.variance)
+        problem = Problem(y, law.prediction, rate, rate * law.reach, law.variance, law.blur)
         if law.variance == 0.0:
-            return Slopes(weight * nearest(problem, 0.0, parameters).slope, seen.curvature)
+            return Slopes(weight * nearest(problem, ns.sqrt(law.blur), parameters).slope, seen.curvature)
         here = Slopes(seen.slope / weight, seen.curvature / weight)
         balance = balanced(problem, views, rows, event, law, here, parameters)
         return Slopes(weight * balance.slope, balance.growth / rates.step)
