@@ -70,7 +70,7 @@ def test_an_edit_in_a_helper_or_a_constant_is_seen() -> None:
     finally:
         hinge["INV_SQRT_2PI"] = original
     assert digest() == before
-    parts = ovi.Hinge, ovi.Point, ovi.OGA, False, False, False
+    parts = ovi.Hinge, ovi.Point, ovi.OGA
     assert linear.kernel(*parts) is linear.kernel(*parts)
 
 

@@ -14,14 +14,16 @@ from onlinevi.rules import Implicit
 
 PRIOR_STDS = (0.3, 1.0, 4.0, 20.0)
 """How large weights of standardised features may be, in units of the noise: from a strong prior to almost none."""
-LOG_RATE_STDS = (0.1, 0.3, 1.0, 3.0)
+LOG_RATE_STDS = (0.5, 1.0, 2.0)
 """The same for counts, of the logarithm of the rate as a whole: a wide prior there means rates without a bound."""
 DISCOUNTS = (1.0, 0.999, 0.99, 0.95, 0.7)
 """How fast learners forget: never, or with a memory of about 1000, 100, 20 and 3 events."""
 FULL_UP_TO = 150
 """With more columns than this a covariance costs more than it is worth: coordinates are independent then."""
-SHARE = 1e-3
-"""How much weight moves on at each event: once in a thousand events the best learner may change for free."""
+KEPT_AT_LEAST = 0.25
+"""What a learner must keep of an event after as many events as there are columns to have covariances."""
+SHARE = 1e-4
+"""How much weight moves on at each event: once in some ten thousand the best learner may change for free."""
 ROBUST = 7.0
 """A residual this many times the usual counts half as much as it pulls."""
 
@@ -54,6 +56,6 @@ def _family(dim: int, std: float, discount: float, intercept: float) -> Family:
 
     Covariances are for learners that remember enough events to know them.
     """
-    full = dim <= FULL_UP_TO and discount**dim >= 0.25
+    full = dim <= FULL_UP_TO and discount**dim >= KEPT_AT_LEAST
     stds = (intercept * max(std, 1.0), *[std] * (dim - 1))
     return FullCovariance(prior_std=stds, box=None) if full else MeanField(prior_std=stds, box=None)
