@@ -5,7 +5,7 @@ rate·B²·T/8 + KL(p‖prior)/rate. With a rate that does not change, this is t
 one that does, each p_t takes its own rate for all of the past: the anytime form, not that recursion.
 
 Three settings allow it without approximation: experts, a grid in one or two dimensions, and a Gaussian prior with squared
-loss. Learners can be experts too.
+loss. Learners can be experts too: all run in one compiled loop, and their weights need no rate with ``AdaHedge``.
 """
 
 from onlinevi.ewa.aggregate import AdaHedge, Aggregate, Aggregated
@@ -14,6 +14,7 @@ from onlinevi.ewa.experts import Experts, ExpertState, ExpertStep, Weighing
 from onlinevi.ewa.grid import Grid, GridPosterior
 from onlinevi.ewa.mixer import AggregateState
 from onlinevi.ewa.played import Played
+from onlinevi.ewa.rates import over_rates
 from onlinevi.ewa.tempered import GaussianPosterior, TemperedGaussian
 
 __all__ = [
@@ -31,4 +32,5 @@ __all__ = [
     "TemperedGaussian",
     "Weighing",
     "divergences",
+    "over_rates",
 ]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from dataclasses import replace
+from typing import Any, ClassVar, Self
 
 from onlinevi import ns
 from onlinevi.rules.adaptive import Adaptive
@@ -74,6 +75,10 @@ class Rule:
         """The rate that the step is given as ``rates.step``."""
         raise TypeError("a rule needs a step_rate")
 
+    def with_rate(self, c: float) -> Self:
+        """The same rule with another constant in its rate."""
+        raise TypeError("a rule needs with_rate")
+
     @property
     def prior_rate(self) -> Rate | None:
         """The rate of the prior term, which gives ``rates.pull``; None where the rule has none."""
@@ -102,6 +107,9 @@ class RatedRule(Rule):
     def step_rate(self) -> Rate:
         assert self.rate is not None
         return as_rate(self.rate)
+
+    def with_rate(self, c: float) -> Self:
+        return replace(self, rate=replace(self.step_rate, c=c))  # type: ignore[type-var]
 
 
 ROOT_IS_U = 1e8

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar
+from dataclasses import dataclass, replace
+from typing import ClassVar, Self
 
 from onlinevi import ns
 from onlinevi.rules.base import Rule
@@ -32,6 +32,9 @@ class NGVI(Rule):
     @property
     def step_rate(self) -> Rate:
         return as_rate(self.step)
+
+    def with_rate(self, c: float) -> Self:
+        return replace(self, step=replace(self.step_rate, c=c))
 
     @property
     def prior_rate(self) -> Rate | None:
