@@ -123,13 +123,16 @@ class Auto:
 
     def update(self, state: AutoState, x: Any, y: float, weight: float = 1.0) -> tuple[AutoState, Step]:
         """Learn from one event. The state given is left as it is; the step says what was predicted before ``y`` was used."""
-        row = np.asarray(x, dtype=float)
+        row, label = np.asarray(x, dtype=float), as_labels([y], self.loss.label_hint)
         if row.ndim != 1:
             raise ValueError(f"x has shape {row.shape}: needs one value a feature; for a matrix use update_many")
-        after, trace = self.update_many(state, row[np.newaxis], [y], weights=[weight])
-        if after.count == state.count:
+        if weight == 0.0:
             return state, Step(*self.predict(state, row), 0.0)
-        return after, Step(float(trace.prediction[0]), float(trace.spread[0]), float(trace.loss[0]))
+        weights = _NO_WEIGHTS if weight == 1.0 else as_weights([weight], 1)
+        after, events, refused = self._play(self._fitting(state, len(row)), row[np.newaxis], label, weights)
+        if refused is not None:
+            raise refused
+        return after, Step._make(events.played[0].tolist())
 
     def update_many(
         self, state: AutoState, X: Any, y: Any, *, weights: Any = None, record: Record = "all"
@@ -193,6 +196,9 @@ class Auto:
     def _possible(self, lower: Any) -> Any:
         """The low end of an interval: counts have none below 0."""
         return np.maximum(lower, 0.0) if isinstance(self.loss, Poisson) else lower
+
+
+_NO_WEIGHTS = np.empty(0)
 
 
 class _Events(NamedTuple):

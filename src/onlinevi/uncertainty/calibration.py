@@ -132,9 +132,10 @@ class Calibration:
 
     def bands(self, state: Calibrated, prediction: Any, unit: Any = 1.0, extra: Any = 0.0) -> Bands:
         """Intervals for labels to come. Changes nothing."""
-        std = np.sqrt(state.noise * np.asarray(unit) + extra) if state.count else np.full(np.shape(prediction), np.inf)
-        noise = np.full(np.shape(prediction), state.noise)
-        return Bands(std, prediction - state.ratio * std, prediction + state.ratio * std, noise)
+        centre, unit, extra = np.broadcast_arrays(*(np.asarray(part, dtype=float) for part in (prediction, unit, extra)))
+        noise = np.full(centre.shape, state.noise)
+        std = np.sqrt(noise * unit + extra) if state.count else np.full(centre.shape, np.inf)
+        return Bands(std, centre - state.ratio * std, centre + state.ratio * std, noise)
 
 
 def noise_of(state: Any) -> Real:
