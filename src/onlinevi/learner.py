@@ -143,6 +143,8 @@ class Linear:
     def widen(self, state: State, dim: int) -> State:
         """The state for rows with further columns at the end, ``dim`` in all: as if these had been 0 so far.
 
+        With covariances and a discount nearly so: which coordinates forget when depends on their number.
+
         >>> import onlinevi as ovi
         >>> learner = ovi.Linear(loss=ovi.Squared(), rule=ovi.SVB())
         >>> state, _ = learner.update(learner.init(1), [1.0], 3.0)

@@ -99,7 +99,9 @@ class Forecast(NamedTuple):
 
 def probability_of(loss: Loss, prediction: Any, spread: Any) -> Any:
     """P(+1). Log-odds pooled from probabilities have the spread in them already; scores are N(prediction, spread²)."""
-    return np.asarray(loss.probability(prediction, 0.0 if isinstance(loss, Logistic) else spread))
+    from scipy.special import expit
+
+    return np.asarray(expit(prediction) if isinstance(loss, Logistic) else loss.probability(prediction, spread))
 
 
 class AutoTrace(Trace):

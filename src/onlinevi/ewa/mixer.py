@@ -170,7 +170,7 @@ class Mixer:
             raise ValueError("the prediction is not finite: x holds NaN, infinity, or values too large to square")
         if self.by_probability:
             says = mixing.believed_at(self.loss, means, np.sqrt(variances))
-            centre = np.asarray(mixing.log_odds((weights * says.support).sum(axis=-1), (weights * says.against).sum(axis=-1)))
+            centre = np.asarray(mixing.log_odds(*(weights * says).sum(axis=-1)))
         return Pooled(centre, within, between)
 
     def start(self) -> Vector:
