@@ -60,7 +60,7 @@ def test_what_cannot_be_widened_is_refused() -> None:
         learner.widen(learner.init(3), 2)
     assert learner.widen(learner.init(3), 3) == learner.init(3)
     each = ovi.Linear(ovi.Squared(), ovi.SVB(), ovi.MeanField(prior_std=(1.0, 2.0)))
-    with pytest.raises(ValueError, match="one value a coordinate.*one value for all"):
+    with pytest.raises(ValueError, match=r"one value a coordinate.*one value for all"):
         each.widen(each.init(2), 3)
     ridge = ovi.Linear(ovi.Squared(ridge=0.1), ovi.SVA(0.1))
     with pytest.raises(ValueError, match="ridge would have moved"):
@@ -129,5 +129,5 @@ def test_the_default_forecasts_and_updates_at_a_row_with_new_columns() -> None:
     assert after.inputs.dim == 4
     assert step.prediction == pytest.approx(learner.forecast(state, X[0, :3]).prediction)
     for call in (lambda: learner.update(state, X[0, :2], 0.0), lambda: learner.forecast(state, X[:, :2])):
-        with pytest.raises(ValueError, match="X has 2 columns, the state 3.*none can leave; fill it"):
+        with pytest.raises(ValueError, match=r"X has 2 columns, the state 3.*none can leave; fill it"):
             call()

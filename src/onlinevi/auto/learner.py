@@ -183,7 +183,7 @@ class Auto:
             state, events, earlier = self._play(state, X[before], labels[before], weights[before])
             return state, events, earlier or bad
         if state.calibrated is None:
-            return AutoState(inputs, pooled, None), _Events(played[:, :3], np.empty((len(played), 3))), None
+            return AutoState(inputs, pooled, None), _Events(played[:, :3], np.empty((0, 3))), None
         within, between = played[:, WITHIN], played[:, BETWEEN]
         centre, unit, extra = self._law(played[:, PREDICTION], within, between)
         calibrated, bands = self._calibration.update_many(state.calibrated, labels, centre, unit, extra)
@@ -205,7 +205,7 @@ class _Events(NamedTuple):
     played: Vector
     """Prediction, spread and loss of each event."""
     bands: Vector
-    """Std of the label and the ends of its interval; not filled for classes."""
+    """Std of the label and the ends of its interval; none for classes."""
 
 
 def auto(
