@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from onlinevi._jit import Function
 from onlinevi.ewa import mixing
 from onlinevi.ewa.members import Members, Refused
 from onlinevi.ewa.tempering import fixed, normalised
 from onlinevi.learner import prediction_law
 from onlinevi.losses import Loss
 from onlinevi.rows import Rows
-from onlinevi.rules.rates import rate_at
-from onlinevi.state import State
+from onlinevi.rules.rates import Schedule, rate_at
+from onlinevi.state import Plan, State
 from onlinevi.types import Vector
 
 
@@ -90,6 +92,14 @@ class AggregateState:
         """Whether the weights were those of Bayes' rule: a row that weighs more than 1 would be counted more than once."""
         return self.plan.bayesian and self.learners[0].unit_weights
 
+    def widened(self, dim: int) -> AggregateState:
+        """For rows with further columns at the end: every learner widened, their weights as they are."""
+        learners = tuple(own.widened(dim) for own in self.learners)
+        return AggregateState(learners, self.array, replace(self.plan, plans=tuple(own.plan for own in learners)))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return AggregateState, (self.learners, self.array, self.plan)
+
     def __repr__(self) -> str:
         return f"AggregateState(count={self.count}, learners={len(self.learners)}, average_loss={self.average_loss:.6g})"
 
@@ -104,22 +114,52 @@ class Pooled(NamedTuple):
     """The variance of their predictions."""
 
 
+@dataclass(frozen=True, eq=False)
 class Mixer:
     """The learners' plans, the prior weights, and the settings of the compiled loop that weighs them."""
 
-    def __init__(
-        self, members: Members, loss: Loss, log_prior: Vector, settings: Vector, *, by_probability: bool, fills_rows: bool
-    ) -> None:
-        self.members, self.loss, self.log_prior, self.settings = members, loss, log_prior, settings
-        self.by_probability, self.fills_rows = by_probability, fills_rows
-        self.share, self.level = float(settings[mixing.SHARE]), float(settings[mixing.LEVEL])
-        self.adaptive, self.schedule = settings[mixing.ADAPTIVE] > 0.0, (settings[mixing.SCALE], settings[mixing.POWER])
-        self._kernel = mixing.kernel(type(loss), by_probability)  # type: ignore[arg-type]
+    plans: tuple[Plan, ...]
+    loss: Loss
+    log_prior: Vector
+    settings: Vector
+    by_probability: bool
+
+    @cached_property
+    def members(self) -> Members:
+        return Members(self.plans)
+
+    @cached_property
+    def fills_rows(self) -> bool:
+        """Whether some learner moves every coordinate at every event: then zeros left out gain nothing."""
+        return any(plan.moves_always or plan.family.correlated for plan in self.plans)
+
+    @cached_property
+    def share(self) -> float:
+        return float(self.settings[mixing.SHARE])
+
+    @cached_property
+    def level(self) -> float:
+        return float(self.settings[mixing.LEVEL])
+
+    @cached_property
+    def adaptive(self) -> bool:
+        return bool(self.settings[mixing.ADAPTIVE] > 0.0)
+
+    @cached_property
+    def schedule(self) -> Schedule:
+        return Schedule(*self.settings[[mixing.SCALE, mixing.POWER]].tolist())
+
+    @cached_property
+    def _kernel(self) -> Function:
+        return mixing.kernel(type(self.loss), self.by_probability)  # type: ignore[arg-type]
+
+    def __getstate__(self) -> dict[str, Any]:  # compiled kernels are made anew
+        return {name: getattr(self, name) for name in self.__dataclass_fields__}
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Mixer):
             return NotImplemented
-        same = self.members.plans == other.members.plans and self.loss == other.loss
+        same = self.plans == other.plans and self.loss == other.loss
         same = same and self.by_probability == other.by_probability
         return same and np.array_equal(self.log_prior, other.log_prior) and np.array_equal(self.settings, other.settings)
 
@@ -165,7 +205,7 @@ class Mixer:
         between = np.asarray((weights * np.square(means - centre[..., None])).sum(axis=-1))
         if self.by_probability:
             says = mixing.believed_at(self.loss, means, np.sqrt(variances))
-            centre = np.asarray(mixing.log_odds((weights * says.support).sum(axis=-1), (weights * says.against).sum(axis=-1)))
+            centre = np.asarray(mixing.log_odds(*(weights * says).sum(axis=-1)))
         return Pooled(centre, within, between)
 
     def start(self) -> Vector:

@@ -13,7 +13,7 @@ from onlinevi.contract import expected, valid_label
 from onlinevi.linear import COST, PREDICTION, SPREAD
 from onlinevi.losses import Loss
 from onlinevi.rules.rates import rate_at
-from onlinevi.types import Real
+from onlinevi.types import Real, Vector
 
 # The head of a packed state. Behind it lie, a number for each learner: total losses, log-weights where a share is dealt out,
 # and the shifts and sizes of residuals where quantiles are pooled.
@@ -77,10 +77,23 @@ def believed(y: Real, a: Real, v: Real, parameters: Any) -> Opinion:
     return Opinion(support, against, -ns.log(ns.where(y > 0.0, support, against)))
 
 
-def believed_at(loss: Loss, a: Any, v: Any) -> Opinion:
-    """The same for arrays, before a label is seen."""
-    no, yes = loss(-1.0, a, v).slope, loss(1.0, a, v).slope
-    return Opinion(np.maximum(no, LEAST_PROBABILITY), np.maximum(-yes, LEAST_PROBABILITY), np.nan)
+def believe(means: Any, spreads: Any, parameters: Any, says: Any) -> None:
+    """The same for many predictions, before a label is seen: fills ``says`` with what is for +1 and what against."""
+    for k in range(len(means)):
+        said = believed(1.0, means[k], spreads[k], parameters)
+        says[0, k], says[1, k] = said.support, said.against
+
+
+def believed_at(loss: Loss, a: Vector, v: Vector) -> Vector:
+    """The probabilities of +1, then those of −1."""
+    says = np.empty((2, *a.shape))
+    _believe(type(loss))(a.ravel(), v.ravel(), loss.parameters, says.reshape(2, -1))  # type: ignore[arg-type]
+    return says
+
+
+@cache
+def _believe(loss: type[Loss]) -> Function:
+    return compose(believe, {expected: loss.expected})
 
 
 def log_odds(support: Real, against: Real) -> Real:
