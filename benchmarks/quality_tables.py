@@ -195,11 +195,11 @@ def by_variant(results: list[Result], cell: Callable[[Result], str]) -> str:
     """A row for each entrant on each stream, a column for each variant."""
     variants = list(dict.fromkeys(result.variant for result in results))
     cells = {result.key: cell(result) for result in results}
-    lines = []
-    for stream, run in _grouped(results).items():
-        mark = "\\*" if run[0].rows >= LONG else ""
-        for name in dict.fromkeys(result.entrant for result in run):
-            lines.append([stream + mark, name, *(cells.get((stream, variant, name), "") for variant in variants)])
+    lines = [
+        [stream + ("\\*" if run[0].rows >= LONG else ""), name, *(cells.get((stream, each, name), "") for each in variants)]
+        for stream, run in _grouped(results).items()
+        for name in dict.fromkeys(result.entrant for result in run)
+    ]
     return table(["Stream", "", *variants], lines) if lines else ""
 
 
