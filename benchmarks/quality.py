@@ -30,7 +30,7 @@ from onlinevi.progress import watching
 Entrants = Mapping[str, Mapping[str, Callable[[Stream], Scored]]]
 
 QUICK_ROWS = 300
-ABLATED_VARIANTS = ("scaled", "raw")
+ABLATED_VARIANTS = ("scaled", "raw", "corrupted")  # to a default that standardises, blown is raw once more
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -79,12 +79,18 @@ def shortened(stream: Stream) -> Stream:
 
 
 def tables(ledger: Ledger) -> str:
-    """In the order of the streams, whatever order they were run in."""
-    names, variants = list(BASES), list(VARIANTS)
-    ordered = sorted(ledger, key=lambda result: (names.index(result.stream), variants.index(result.variant)))
+    """In the order of the streams and of the peers, ours first, whatever order they were run in."""
+    names, variants, everyone = list(BASES), list(VARIANTS), _everyone()
     peers = {task: list(entrants) for task, entrants in PEERS.items()}
-    compared = [result for result in ordered if result.entrant == OURS or result.entrant in peers[result.task]]
-    return report(compared, OURS, peers) + "\n" + ablation(ordered, OURS, list(LADDER), [*WITHOUT, *NOT_ROBUST])
+    compared = [result for result in ledger if result.entrant in everyone[result.task]]
+    parts = [result for result in ledger if result.entrant == OURS or result.entrant in ABLATION[result.task]]
+
+    def place(result: Result) -> tuple[int, ...]:
+        entrants = list(everyone[result.task] | ABLATION[result.task])
+        return names.index(result.stream), variants.index(result.variant), entrants.index(result.entrant)
+
+    text = report(sorted(compared, key=place), OURS, peers)
+    return f"{text}\n{ablation(sorted(parts, key=place), OURS, list(LADDER), [*WITHOUT, *NOT_ROBUST])}"
 
 
 def _everyone() -> Entrants:

@@ -162,7 +162,7 @@ def _per_row(result: Result) -> float:
 
 
 def _micros(result: Result) -> str:
-    return number(1e6 * _per_row(result), 2)
+    return f"{1e6 * _per_row(result):,.0f}"
 
 
 def ablation(results: Iterable[Result], ours: str, ladder: Sequence[str], without: Sequence[str]) -> str:
@@ -215,8 +215,8 @@ def table(header: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
     return "\n".join(f"| {' | '.join(row)} |" for row in rows)
 
 
-def number(value: float, digits: int = 4) -> str:
-    return f"{value:.{digits}g}" if math.isfinite(value) else "diverged"
+def number(value: float) -> str:
+    return f"{value:.4g}" if math.isfinite(value) else "diverged"
 
 
 def put_between_marks(path: Path, text: str) -> None:
