@@ -26,6 +26,7 @@ bench: $(VENV)/.installed
 quality: $(VENV)/.installed
 	$(BIN)/python -m pip install --quiet --editable ".[peers]"
 	$(BIN)/python benchmarks/quality.py
+	$(BIN)/python benchmarks/quality.py --held-out
 	$(BIN)/python benchmarks/quality.py --ablation
 	$(BIN)/python benchmarks/quality.py --write docs/choosing.md
 

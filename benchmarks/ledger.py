@@ -28,11 +28,6 @@ class Result:
     def key(self) -> Key:
         return self.stream, self.variant, self.entrant
 
-    @property
-    def is_whole(self) -> bool:
-        """Whether all rows were answered: then it may be compared with others."""
-        return not self.note
-
 
 class Ledger:
     """Results in a file; of several with one key the last counts."""

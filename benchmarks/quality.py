@@ -1,11 +1,13 @@
 """How good are the predictions? Progressive evaluation of the default and of its peers over 13 streams in 4 variants.
 
     python benchmarks/quality.py [--streams breast,boston] [--variants raw] [--peers onlinevi,VW] [--quick] [--fresh]
+    python benchmarks/quality.py --held-out
     python benchmarks/quality.py --ablation
     python benchmarks/quality.py --write docs/choosing.md
 
 Results are kept in out/quality as they come, and an interrupted run goes on where it stopped. ``--peers`` takes beginnings of
-names, ours included. ``--write`` runs nothing: it puts the tables of what is there between the marks of a document.
+names, ours included. ``--held-out`` is for thirteen other streams, by which the default was not chosen. ``--write`` runs
+nothing: it puts the tables of what is there between the marks of a document.
 """
 
 from __future__ import annotations
@@ -18,10 +20,11 @@ from pathlib import Path
 from typing import Any
 
 import timing  # noqa: F401  (one thread, said before numpy is imported)
+from held_out import HELD_OUT
 from ledger import Key, Ledger, Result
 from ours import ABLATION, DEFAULT, LADDER, NOT_ROBUST, OURS, WITHOUT
 from peers import PEERS, Scored
-from quality_tables import ablation, put_between_marks, report
+from quality_tables import ablation, comparison, put_between_marks, report
 from scores import score
 from streams import BASES, VARIANTS, Stream, streams
 
@@ -40,7 +43,7 @@ def main(arguments: list[str] | None = None) -> None:
         entrants = _chosen(ABLATION if options.ablation else _everyone(), options.peers)
         if options.fresh:
             ledger.forget({result.key for result in ledger if _is_chosen(result, options, entrants)})
-        chosen = streams(options.streams, options.variants)
+        chosen = streams(options.streams, options.variants, HELD_OUT if options.held_out else BASES)
         with watching("quality study") as bars:
             if bars is not None:
                 bars.plan(len(options.streams) * len(options.variants))
@@ -80,17 +83,22 @@ def shortened(stream: Stream) -> Stream:
 
 def tables(ledger: Ledger) -> str:
     """In the order of the streams and of the peers, ours first, whatever order they were run in."""
-    names, variants, everyone = list(BASES), list(VARIANTS), _everyone()
+    names, variants, everyone = [*BASES, *HELD_OUT], list(VARIANTS), _everyone()
     peers = {task: list(entrants) for task, entrants in PEERS.items()}
-    compared = [result for result in ledger if result.entrant in everyone[result.task]]
+    compared = [result for result in ledger if result.stream in BASES and result.entrant in everyone[result.task]]
+    held_out = [result for result in ledger if result.stream in HELD_OUT and result.entrant in everyone[result.task]]
     parts = [result for result in ledger if result.entrant == OURS or result.entrant in ABLATION[result.task]]
 
     def place(result: Result) -> tuple[int, ...]:
         entrants = list(everyone[result.task] | ABLATION[result.task])
         return names.index(result.stream), variants.index(result.variant), entrants.index(result.entrant)
 
-    text = report(sorted(compared, key=place), OURS, peers)
-    return f"{text}\n{ablation(sorted(parts, key=place), OURS, list(LADDER), [*WITHOUT, *NOT_ROBUST])}"
+    sections = [
+        report(sorted(compared, key=place), OURS, peers),
+        comparison("### Streams held out", sorted(held_out, key=place), OURS, peers),
+        ablation(sorted(parts, key=place), OURS, list(LADDER), [*WITHOUT, *NOT_ROBUST]),
+    ]
+    return "\n".join(section for section in sections if section)
 
 
 def _everyone() -> Entrants:
@@ -119,15 +127,20 @@ def _key(stream: Stream, name: str) -> Key:
 
 def _options(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--streams", type=_names(BASES), default=list(BASES), help="names, with commas between them")
+    parser.add_argument("--streams", type=_names([*BASES, *HELD_OUT]), help="names, with commas between them")
     parser.add_argument("--variants", type=_names(VARIANTS), help="names, with commas between them")
     parser.add_argument("--peers", type=lambda text: text.split(","), help="beginnings of names, with commas between them")
     parser.add_argument("--quick", action="store_true", help=f"the first {QUICK_ROWS} rows, in a file of its own")
     parser.add_argument("--fresh", action="store_true", help="measure what is chosen anew")
+    parser.add_argument("--held-out", action="store_true", help="the streams that the default was not chosen by")
     parser.add_argument("--ablation", action="store_true", help="take the default apart instead")
     parser.add_argument("--out", type=Path, default=Path("out/quality"), help="where results are kept")
     parser.add_argument("--write", type=Path, metavar="DOCUMENT", help="only put the tables into a document")
     options = parser.parse_args(arguments)
+    bases = HELD_OUT if options.held_out else BASES
+    options.streams = list(bases) if options.streams is None else options.streams
+    if not set(options.streams) <= set(bases):
+        parser.error(f"--streams {','.join(options.streams)}: {'without' if options.held_out else 'held out; add'} --held-out")
     if options.variants is None:
         options.variants = list(ABLATED_VARIANTS if options.ablation else VARIANTS)
     return options

@@ -78,13 +78,21 @@ def report(results: Iterable[Result], ours: str, peers: Mapping[str, Sequence[st
     """Ours against the best peer, the share of pairs, where it loses, every score, intervals and times."""
     results = list(results)
     every = pairs(results, ours, peers)
-    parts = [_against_best(every), _shares(every), _losses(every), _all_scores(results, ours, peers)]
-    parts += [_intervals(results), _times(results)]
+    parts = [_against_best("### Against the best peer", every), _shares(every), _losses(every)]
+    parts += [_all_scores(results, ours, peers), _intervals(results), _times(results)]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
-def _against_best(every: list[Pair]) -> str:
-    parts = ["### Against the best peer"]
+def comparison(title: str, results: Iterable[Result], ours: str, peers: Mapping[str, Sequence[str]]) -> str:
+    """Ours against the best peer, and how often it holds."""
+    every = pairs(results, ours, peers)
+    best, holds = sum(pair.ratio <= 1.0 for pair in every), sum(pair.holds for pair in every)
+    said = f"Best on {best} of {len(every)} pairs; best or within 1% on {holds}."
+    return f"{_against_best(title, every)}\n\n{said}\n" if every else ""
+
+
+def _against_best(heading: str, every: list[Pair]) -> str:
+    parts = [heading]
     for task, title in TITLES.items():
         lines = [pair.line for pair in every if pair.ours.task == task]
         if lines:

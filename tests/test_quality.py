@@ -279,6 +279,9 @@ def test_a_name_that_nobody_has_is_refused(capsys):
     with pytest.raises(SystemExit):
         quality.main(["--streams", "nowhere"])
     assert "nowhere: there are breast, pima" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        quality.main(["--streams", "bananas"])
+    assert "held out; add --held-out" in capsys.readouterr().err
 
 
 # --- tables
@@ -316,6 +319,14 @@ def test_the_report_says_where_it_loses_and_how_often():
     assert "| all | 2 | 1 | 1 | 50% |" in text
     assert "| t | raw | 4 | p 2; q 3 |" in text
     assert "| s | q | 50.0%, 2 |" in text
+
+
+def test_a_comparison_counts_pairs_and_says_nothing_of_none():
+    results = [result("us", 1.0), result("p", 2.0), result("us", 2.01, "t"), result("p", 2.0, "t")]
+    text = quality_tables.comparison("### Others", results, "us", PEERS)
+    assert "| t | raw | 2.01 | 2 | p (1 not compared) | 1.005 | within 1% |" in text
+    assert "Best on 1 of 2 pairs; best or within 1% on 2." in text
+    assert quality_tables.comparison("### Others", [], "us", PEERS) == ""
 
 
 def test_ablation_says_which_row_was_refused():
