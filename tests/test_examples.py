@@ -13,6 +13,7 @@ SAYS = {
     "blocks": ["same bits as one pass: True"],
     "certificate": ["the best fixed weights have 0.3500", "and it was 0.0039", "Bound(SVA"],
     "covariance": ["implicit, full                0.283", "difference   0.033 ± 0.1813"],
+    "default": ["below   4.9", "90.0% of the labels", "962 ± 4, the price itself between 949 and 975", "adds -1.15 ± 0.15"],
     "drift": ["plain               0.984          0.274", "robust=5            1.026          0.006"],
     "own_loss": ["weights"],
     "toy": ["certified to 6e-06", "NGVI           0.3515"],

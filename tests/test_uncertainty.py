@@ -117,6 +117,17 @@ def test_poor_predictions_of_the_start_are_soon_forgotten() -> None:
     assert ovi.Calibration().run(residuals, np.zeros(100))[0].noise < 10.0, "an average over all would be 10,000"
 
 
+def test_outliers_do_not_pass_for_noise_and_a_change_does() -> None:
+    draw = rng(9)
+    residuals = draw.standard_normal(2_000)
+    wild = residuals + np.where(np.arange(2_000) % 50 == 49, 1e4, 0.0)
+    assert ovi.Calibration().run(wild, np.zeros(2_000))[0].noise < 10.0, "their own mean square is 2,000,000"
+    changed = residuals * np.where(np.arange(2_000) < 1_000, 1.0, 1e4)
+    bands = ovi.Calibration().run(changed, np.zeros(2_000))[1]
+    assert bands.std[1_010] > 1e3
+    assert np.mean(np.abs(changed[1_010:]) <= bands.upper[1_010:]) > 0.88
+
+
 @given(arrays(float, (30, 2), elements=st.floats(-1e6, 1e6)), st.integers(0, 30), st.integers(0, 30))
 @settings(max_examples=25)
 def test_any_split_gives_the_same_bits_and_bands_are_those_of_the_next_event(pairs: np.ndarray, one: int, two: int) -> None:

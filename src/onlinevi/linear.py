@@ -51,8 +51,8 @@ HEAD = 11
 # The settings that a pass reads as data, so that changing one compiles nothing.
 STEP_SCALE, STEP_POWER, PRIOR_SCALE, PRIOR_POWER, PER_VARIANCE, LEAD, MOVES_ALWAYS, RIDGE, DISCOUNT, ROBUST = range(10)
 
-# The columns of a record.
-PREDICTION, SPREAD, COST = range(3)
+# The columns of a record. The last is for missing values, where asked: what of spread² is the square of means.
+PREDICTION, SPREAD, COST, HELD = range(4)
 
 NOT_FINITE = -1
 """Returned by a pass whose belief overflowed: every row was finite, the steps were not."""
@@ -130,6 +130,8 @@ def one_pass(
         size_sum += size
         if len(record) > 0:
             record[recorded, PREDICTION], record[recorded, SPREAD], record[recorded, COST] = law.prediction, spread, cost
+            if record.shape[1] > HELD:
+                record[recorded, HELD] = missing_means(mean, rows, event)
             recorded += 1
 
         # An outlier counts less in the step alone: what was paid and seen is summed as it is.
@@ -196,6 +198,15 @@ def add_decision(drift: Any, mean: Any, rows: Any, event: Event, factor: Any) ->
     for k in range(event.start, event.stop):
         j = position(rows, k)
         drift[j] += factor * mean[j]
+
+
+def missing_means(mean: Any, rows: Any, event: Event) -> Any:
+    """Σ mean² over the missing values: their part of the spread that does not shrink as more is known."""
+    total = 0.0
+    for k in range(event.start, event.stop):
+        j = position(rows, k)
+        total += mean[j] * mean[j] if lacks(rows, event, k) else 0.0
+    return total
 
 
 # Indices are unsigned: there is no look for negative ones, which count from the end.

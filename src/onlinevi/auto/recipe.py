@@ -14,6 +14,10 @@ from onlinevi.rules import Implicit
 
 PRIOR_STDS = (0.3, 1.0, 4.0, 20.0)
 """How large weights of standardised features may be, in units of the noise: from a strong prior to almost none."""
+WIDE_STDS = (0.03, 0.1, 0.3, 1.0)
+"""The same where there are many columns: together they must not predict anything at all."""
+INTERCEPT_STD = 1000.0
+"""Of numbers: where they lie is not to be guessed, and no learner is to be judged by its guess."""
 LOG_RATE_STDS = (0.5, 1.0, 2.0)
 """The same for counts, of the logarithm of the rate as a whole: a wide prior there means rates without a bound."""
 DISCOUNTS = (1.0, 0.999, 0.99, 0.95, 0.7)
@@ -38,9 +42,11 @@ def aggregate(loss: Loss, dim: int, *, sparse: bool, missing: bool) -> Aggregate
     numbers = isinstance(loss, Squared | Absolute | Pinball)
     # A number's unit is unknown. Under the squared loss it does not matter: means follow the labels, whatever the noise.
     own = Squared(robust=ROBUST) if numbers else loss
-    stds = tuple(std / math.sqrt(dim) for std in LOG_RATE_STDS) if isinstance(loss, Poisson) else PRIOR_STDS
+    stds = PRIOR_STDS if dim <= FULL_UP_TO else WIDE_STDS
+    if isinstance(loss, Poisson):
+        stds = tuple(std / math.sqrt(dim) for std in LOG_RATE_STDS)
     rule = Implicit(rate=0.5 if numbers else 1.0)  # half the squared loss is the logarithm of a normal density
-    intercept = 10.0 if numbers else 1.0
+    intercept = INTERCEPT_STD if numbers else 1.0
     learners = [
         Linear(own, rule, _family(dim, std, discount, intercept), average=False, discount=discount, missing=missing)
         for std, discount in itertools.product(stds, discounts)
@@ -53,10 +59,10 @@ def aggregate(loss: Loss, dim: int, *, sparse: bool, missing: bool) -> Aggregate
 
 
 def _family(dim: int, std: float, discount: float, intercept: float) -> Family:
-    """A prior of this std, wider for the intercept: where labels lie is not to be guessed.
+    """A prior of this std, or as wide as it may be for the intercept.
 
     Covariances are for learners that remember enough events to know them.
     """
     full = dim <= FULL_UP_TO and discount**dim >= KEPT_AT_LEAST
-    stds = (intercept * max(std, 1.0), *[std] * (dim - 1))
+    stds = (max(intercept, std), *[std] * (dim - 1))
     return FullCovariance(prior_std=stds, box=None) if full else MeanField(prior_std=stds, box=None)

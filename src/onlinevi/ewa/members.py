@@ -44,7 +44,7 @@ class Members:
     ) -> tuple[list[State], Vector]:
         """Every learner's state after these rows, and what each recorded; raises ``Refused`` where one takes a row not."""
         after: list[State] = list(states)
-        records = np.empty((len(states), stop - start, 3))
+        records = np.empty((len(states), stop - start, self.kinds[0].columns))
         block = rows.block(start, stop), labels[start:stop], weights[start:stop]
         for kind in self.kinds:
             arrays, said, used = kind.run(states, block, sparse=rows.sparse)
@@ -82,12 +82,13 @@ class Kind:
         settings, frames = np.stack([plan.settings for plan in plans]), np.stack([plan.frame for plan in plans])
         self.settings = self.first.sizes, settings, frames, self.first.parameters
 
+        self.columns = linear.HELD + 1 if self.first.missing else linear.HELD
         self.features = self.first.features._replace(forgets=any(plan.features.forgets for plan in plans))
 
     def run(self, states: Sequence[State], block: tuple[Any, Vector, Vector], *, sparse: bool) -> tuple[Vector, Vector, int]:
         """Their packed states after a block, what they recorded, and how many rows all of them used."""
         kernel = linear.kernel(*self.first.kinds, self.features, sparse=sparse, loop=linear.many_passes)
         arrays = np.stack([states[number].array for number in self.numbers])
-        records = np.empty((len(arrays), len(block[1]), 3))
+        records = np.empty((len(arrays), len(block[1]), self.columns))
         used = kernel(*block, arrays, *self.settings, records)
         return arrays, records, used

@@ -13,7 +13,7 @@ from onlinevi._jit import Function
 from onlinevi.ewa import mixing
 from onlinevi.ewa.members import Members, Refused
 from onlinevi.ewa.tempering import fixed, normalised
-from onlinevi.learner import prediction_law
+from onlinevi.learner import missing_means, prediction_law
 from onlinevi.losses import Loss
 from onlinevi.rows import Rows
 from onlinevi.rules.rates import Schedule, rate_at
@@ -109,9 +109,9 @@ class Pooled(NamedTuple):
 
     decision: Any
     within: Any
-    """The variance that the learners see themselves, averaged."""
+    """The variance that the learners see themselves, averaged; it shrinks as they learn."""
     between: Any
-    """The variance of their predictions."""
+    """The variance of their predictions, and what missing values add however well the weights are known."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -201,8 +201,9 @@ class Mixer:
         means, variances = (np.moveaxis(np.asarray(part), 0, -1) for part in zip(*each, strict=True))
         weights, means = state.weights, means + state.shifts
         centre = np.asarray((weights * means).sum(axis=-1))
-        within = np.asarray((weights * variances).sum(axis=-1))
-        between = np.asarray((weights * np.square(means - centre[..., None])).sum(axis=-1))
+        held = np.moveaxis(np.asarray([missing_means(own, x) for own in state.learners]), 0, -1)
+        within = np.asarray((weights * np.maximum(variances - held, 0.0)).sum(axis=-1))
+        between = np.asarray((weights * (np.square(means - centre[..., None]) + held)).sum(axis=-1))
         if self.by_probability:
             says = mixing.believed_at(self.loss, means, np.sqrt(variances))
             centre = np.asarray(mixing.log_odds(*(weights * says).sum(axis=-1)))

@@ -10,7 +10,7 @@ import numpy as np
 from onlinevi import ns
 from onlinevi._jit import Function, compose
 from onlinevi.contract import expected, valid_label
-from onlinevi.linear import COST, PREDICTION, SPREAD
+from onlinevi.linear import COST, HELD, PREDICTION, SPREAD
 from onlinevi.losses import Loss
 from onlinevi.rules.rates import rate_at
 from onlinevi.types import Real, Vector
@@ -143,8 +143,9 @@ def mix(
             sums += totals[k] + costs[k]
         for k in range(number):
             gap, spread = predictions[k] - centre, said[k, event, SPREAD]
-            within += weights[k] * spread * spread
-            between += weights[k] * gap * gap
+            held = said[k, event, HELD] if said.shape[2] > HELD else 0.0
+            within += weights[k] * ns.maximum(spread * spread - held, 0.0)
+            between += weights[k] * (gap * gap + held)
         answer = decision(support, against)
         cost = scale * expected(y, answer, 0.0, *parameters).value
         # The learners took this row by their own losses: the shared one may be undefined there, or overflow.

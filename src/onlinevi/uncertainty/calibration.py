@@ -13,13 +13,15 @@ from onlinevi._jit import Function, compose
 from onlinevi.types import Real, Vector
 
 # The packed state.
-COUNT, MISSED, SQUARES, WEIGHT, LOG_RATIO = range(5)
+COUNT, MISSED, SQUARES, WEIGHT, LOG_RATIO, LAST, LAST_BUT_ONE = range(7)
 
 # The settings, read as data.
 MISS_RATE, STEP, KEPT = range(3)
 
 LEAST_LOG_RATIO = float(np.log(1e-4))
 """From here some 200 misses make an interval of one std again, however long a sensor was stuck."""
+OUTLIER = 4.0
+"""How many stds a residual counts for at most, unless the last two were as large."""
 LARGEST = 1e300
 """A square beyond this counts as this: sums of a memory's length stay finite."""
 
@@ -83,7 +85,8 @@ class Calibration:
 
     The std is √(noise·unit + extra): ``unit`` > 0 and ``extra`` come with each prediction, the noise is the average of
     (residual² − extra)/unit over about the last ``memory`` events, and about half of all while there are fewer: the first
-    predictions are poor. It is 0 if that average is below.
+    predictions are poor. It is 0 if that average is below. A residual counts as no more than 4 stds, or than both of the
+    last two: outliers pass for noise only where three come in a row, as they do when a stream has changed.
 
     >>> import numpy as np, onlinevi as ovi
     >>> rng = np.random.default_rng(0)
@@ -109,7 +112,7 @@ class Calibration:
         """Before the first event. The first ratio is the normal law's."""
         from scipy.special import ndtri
 
-        array = np.zeros(5)
+        array = np.zeros(7)
         array[LOG_RATIO] = np.log(ndtri(0.5 + 0.5 * self.coverage))
         return Calibrated(array, np.array([1.0 - self.coverage, self.step, 1.0 - 1.0 / self.memory]))
 
@@ -160,7 +163,10 @@ def calibrate(labels: Any, predictions: Any, units: Any, extras: Any, state: Any
         state[COUNT] += 1.0
         state[WEIGHT] = kept * state[WEIGHT] + 1.0
         square = (ns.minimum(residual * residual, LARGEST) - ns.minimum(extras[t], LARGEST)) / units[t]
-        state[SQUARES] = kept * state[SQUARES] + ns.minimum(ns.maximum(square, -LARGEST), LARGEST)
+        square = ns.minimum(ns.maximum(square, -LARGEST), LARGEST)
+        limit = ns.maximum(OUTLIER * OUTLIER * noise, ns.minimum(state[LAST], state[LAST_BUT_ONE])) if known else LARGEST
+        state[SQUARES] = kept * state[SQUARES] + ns.minimum(square, limit)
+        state[LAST], state[LAST_BUT_ONE] = square, state[LAST]
 
 
 @cache
