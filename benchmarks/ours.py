@@ -51,13 +51,13 @@ def progressive(run: Pass, stream: Stream) -> Scored:
 
     finished, loss = len(trace.prediction), LOSSES[stream.task]
     if stream.task == "classification":
-        # Of the default: its prediction is the log-odds of the pooled probability, in which the spread is already.
-        probability = loss.probability(trace.prediction, 0.0 if isinstance(trace, AutoTrace) else trace.spread)
+        is_pooled = isinstance(trace, AutoTrace)
+        probability = trace.probability if is_pooled else loss.probability(trace.prediction, trace.spread)
         answer = np.where(probability > 0.5, 1.0, -1.0)
         return Scored(whole(answer), whole(probability), None, None, seconds, finished, note)
     answer = np.exp(trace.prediction) if stream.task == "counts" else trace.prediction
-    bands = getattr(trace, "lower", None), getattr(trace, "upper", None)
-    lower, upper = (None if band is None or stream.task != "regression" else whole(band) for band in bands)
+    has_interval = stream.task == "regression" and isinstance(trace, AutoTrace)
+    lower, upper = (whole(trace.lower), whole(trace.upper)) if has_interval else (None, None)
     return Scored(whole(answer), None, lower, upper, seconds, finished, note)
 
 
@@ -74,7 +74,7 @@ def pooling(stream: Stream, vary: Callable[[Aggregate], Aggregate]) -> ovi.Trace
     """The default with other learners."""
     learner, dim, is_sparse = ovi.Auto(loss=LOSSES[stream.task]), stream.X.shape[1], sparse.issparse(stream.X)
     prepared = learner.inputs.dim_out(dim)
-    pool = vary(recipe.aggregate(learner.loss, prepared, is_sparse))
+    pool = vary(recipe.aggregate(learner.loss, prepared, sparse=is_sparse, missing=False))
     state = replace(learner.init(dim, sparse=is_sparse), pooled=pool.init(prepared))
     return learner.update_many(state, stream.X, stream.y)[1]
 
