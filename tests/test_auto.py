@@ -435,3 +435,27 @@ def test_no_stream_makes_it_diverge(values: np.ndarray, scales: np.ndarray, loss
     assert not np.isnan(trace.lower).any()
     assert not np.isnan(trace.upper).any()
     assert trace.state.weights.sum() == pytest.approx(1.0)
+
+
+def test_missing_values_widen_intervals_by_the_unit_of_the_labels() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((3000, 4))
+    y = X @ [1.0, 2.0, -1.0, 0.5] + 0.1 * rng.standard_normal(3000)
+    X[rng.random(X.shape) < 0.15] = np.nan
+    holes, late = np.isnan(X).any(axis=1), np.arange(3000) >= 500
+    traces = [ovi.auto(X, k * y, loss=ovi.Squared(), inputs=ovi.Inputs(missing=True)) for k in (1.0, 1024.0)]
+    for trace, k in zip(traces, (1.0, 1024.0), strict=True):
+        inside, width = (trace.lower <= k * y) & (k * y <= trace.upper), (trace.upper - trace.lower) / k
+        for group in (late & holes, late & ~holes):
+            assert abs(inside[group].mean() - 0.9) < 0.03
+        assert np.median(width[late & holes]) > 4.0 * np.median(width[late & ~holes])
+        assert trace.state.noise / k**2 == pytest.approx(0.01, rel=0.3)
+    np.testing.assert_allclose(traces[1].prediction, 1024.0 * traces[0].prediction, rtol=1e-8, atol=1e-6)
+
+
+def test_where_labels_lie_does_not_decide_between_learners() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((300, 3))
+    y = 1e4 + X @ [1.0, 2.0, -1.0] + 0.1 * rng.standard_normal(300)
+    trace = ovi.auto(X, y, loss=ovi.Squared())
+    assert np.square(y - trace.prediction)[100:].mean() < 0.05

@@ -38,7 +38,8 @@ def by_definition(inputs: ovi.Inputs, X: np.ndarray, *, centre: bool = True) -> 
             std = np.sqrt(np.square(seen - mean).mean()) if len(seen) else 0.0
             z[j] = (z[j] - mean) / std if std > 0.0 else np.where(np.isnan(z[j]), np.nan, 0.0)
         if inputs.squash is not None:
-            z = z / np.sqrt(1 + (z / inputs.squash) ** 2)
+            beyond = np.maximum(3 * np.abs(z) / inputs.squash - 2, 0)
+            z = np.where(beyond > 0, np.sign(z) * inputs.squash / 3 * (2 + beyond / np.sqrt(1 + beyond**2)), z)
         if inputs.unit_rows and np.any(z):
             z = z / np.linalg.norm(z)
         result.append([1.0, *z] if inputs.intercept else z)
@@ -201,7 +202,7 @@ def test_bad_values_are_refused_by_row_and_column(value, inputs, match, kind) ->
 
 def test_huge_values_are_squashed_where_nothing_is_summed() -> None:
     Z = through(ovi.Inputs(standardise=False, intercept=False), np.array([[1e300, -1e300, 3.0]]))
-    np.testing.assert_allclose(Z, [[3.0, -3.0, 3.0 / np.sqrt(2.0)]])
+    np.testing.assert_allclose(Z, [[3.0, -3.0, 2.0 + np.sqrt(0.5)]])
 
 
 def test_new_columns_join_as_if_never_seen() -> None:

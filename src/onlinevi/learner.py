@@ -184,7 +184,7 @@ def prediction_law(state: State, x: Any) -> tuple[Any, Any]:
 
 
 def missing_means(state: State, x: Any) -> Any:
-    """Σ mean² over the missing values of a row, or of each row of a matrix: what they add to a prediction's variance for good."""
+    """Σ mean² over the missing values of a row, or of each row of a matrix: what they add to its variance for good."""
     if not state.plan.missing or hasattr(x, "tocsr"):
         return np.zeros(x.shape[:-1])
     return np.isnan(np.asarray(x, dtype=float)) @ np.square(state.mean)

@@ -42,7 +42,7 @@ def aggregate(loss: Loss, dim: int, *, sparse: bool, missing: bool) -> Aggregate
     numbers = isinstance(loss, Squared | Absolute | Pinball)
     # A number's unit is unknown. Under the squared loss it does not matter: means follow the labels, whatever the noise.
     own = Squared(robust=ROBUST) if numbers else loss
-    stds = PRIOR_STDS if dim <= FULL_UP_TO else WIDE_STDS
+    stds: tuple[float, ...] = PRIOR_STDS if dim <= FULL_UP_TO else WIDE_STDS
     if isinstance(loss, Poisson):
         stds = tuple(std / math.sqrt(dim) for std in LOG_RATE_STDS)
     rule = Implicit(rate=0.5 if numbers else 1.0)  # half the squared loss is the logarithm of a normal density

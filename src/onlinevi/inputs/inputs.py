@@ -31,7 +31,7 @@ class Inputs:
     """How rows are prepared, each with the moments of the rows so far and of itself; nothing later is looked at.
 
     ``standardise``: (x − mean)/std, column by column; a column that has not varied yet is 0. ``squash`` = c bends what lies
-    far out, z/√(1 + (z/c)²), so that no value exceeds ±c; None leaves it. ``unit_rows`` divides a row by its length.
+    beyond ±⅔c, smoothly, so that no value exceeds ±c; None leaves it. ``unit_rows`` divides a row by its length.
     ``intercept`` puts a column of ones first. ``missing``: NaN is a missing value, left out of the moments and left NaN for
     ``Linear(missing=True)``.
 

@@ -27,6 +27,8 @@ LARGEST = 1e145
 FINITE = float(np.finfo(float).max)
 ROUNDING = 16.0 * float(np.finfo(float).eps) ** 2
 """A variance below this part of the squared mean, four ulps of std, is rounding: the column is constant."""
+FARTHEST = 1e7
+"""From here on what is bent is c to the last digit but one."""
 SMALLEST = 1e-290
 """A variance below this has lost its digits: the column is constant as far as floats tell."""
 
@@ -67,7 +69,7 @@ def dense_pass(rows: Any, moments: Any, start: Any, settings: Any, prepared: Any
                 out[j] = scaled(np.float64(row[j]), mean[j], square[j] * share[j], per)
         else:
             for j in range(np.uint64(dim)):
-                out[j] = squashed(np.float64(row[j]), per)
+                out[j] = bent(np.float64(row[j]), per)
         if settings[UNIT_ROWS] > 0.0:
             to_unit(out)
     return len(rows)
@@ -102,7 +104,7 @@ def sparse_pass(rows: Any, moments: Any, start: Any, settings: Any, prepared: An
                 square[j] += x * x if x == x else 0.0
                 values[place] = scaled(x, 0.0, square[j] / ns.maximum(count - lag[j], 1.0), per)
             else:
-                values[place] = squashed(x, per)
+                values[place] = bent(x, per)
         if settings[UNIT_ROWS] > 0.0:
             to_unit(values[out : out + (high - low)])
         if len(start) > 0:  # only where the row has values: zeros left out cost nothing
@@ -124,19 +126,17 @@ def refusals(x: Real, most: Real, missing: Real) -> Real:
 
 
 def scaled(x: Real, mean: Real, variance: Real, per_squash: Real) -> Real:
-    """z/√(1 + (z/c)²) for z = (x − mean)/std, with one root and one division; 0 for a column that has not varied."""
-    gap = x - mean
-    far = gap * per_squash
-    z = gap / ns.sqrt(variance + far * far)
+    """(x − mean)/std, bent; 0 for a column that has not varied."""
     constant = 0.0 if x == x else x
-    return z if variance > ROUNDING * mean * mean + SMALLEST else constant
+    varied = variance > ROUNDING * mean * mean + SMALLEST
+    return bent((x - mean) / ns.sqrt(variance), per_squash) if varied else constant
 
 
-def squashed(x: Real, per_squash: Real) -> Real:
-    """x/√(1 + (x/c)²), also where the square would overflow."""
-    within = ns.minimum(ns.maximum(x, -LARGEST), LARGEST) if per_squash > 0.0 else x
-    far = within * per_squash if per_squash > 0.0 else 0.0
-    return within / ns.sqrt(1.0 + far * far)
+def bent(z: Real, per_squash: Real) -> Real:
+    """z as it is up to ⅔·c; beyond, c/3·(2 + e/√(1 + e²)) with e = 3z/c − 2, which goes on with slope 1 and ends at c."""
+    beyond = ns.minimum(ns.maximum(3.0 * ns.absolute(z) * per_squash - 2.0, 0.0), FARTHEST)
+    size = (2.0 + beyond / ns.sqrt(1.0 + beyond * beyond)) / (3.0 * per_squash)
+    return z if beyond == 0.0 else (size if z > 0.0 else -size)
 
 
 def to_unit(row: Any) -> None:

@@ -13,7 +13,7 @@ from onlinevi._jit import Function, compose
 from onlinevi.types import Real, Vector
 
 # The packed state.
-COUNT, MISSED, SQUARES, WEIGHT, LOG_RATIO, LAST, LAST_BUT_ONE = range(7)
+COUNT, MISSED, SQUARES, WEIGHT, LOG_RATIO, LAST, LAST_BUT_ONE, PLAIN_SQUARES, PLAIN_WEIGHT = range(9)
 
 # The settings, read as data.
 MISS_RATE, STEP, KEPT = range(3)
@@ -24,6 +24,9 @@ OUTLIER = 4.0
 """How many stds a residual counts for at most, unless the last two were as large."""
 LARGEST = 1e300
 """A square beyond this counts as this: sums of a memory's length stay finite."""
+
+LEAST_SHARE = 1e-3
+"""What a residual counts for at least in the noise, however unsure the prediction was; and the least part that noise has."""
 
 # The columns of a record.
 STD, LOWER, UPPER, NOISE = range(4)
@@ -112,7 +115,7 @@ class Calibration:
         """Before the first event. The first ratio is the normal law's."""
         from scipy.special import ndtri
 
-        array = np.zeros(7)
+        array = np.zeros(9)
         array[LOG_RATIO] = np.log(ndtri(0.5 + 0.5 * self.coverage))
         return Calibrated(array, np.array([1.0 - self.coverage, self.step, 1.0 - 1.0 / self.memory]))
 
@@ -161,11 +164,18 @@ def calibrate(labels: Any, predictions: Any, units: Any, extras: Any, state: Any
             state[LOG_RATIO] = ns.maximum(moved, LEAST_LOG_RATIO)
         kept = ns.minimum(settings[KEPT], state[COUNT] / (state[COUNT] + 2.0))
         state[COUNT] += 1.0
-        state[WEIGHT] = kept * state[WEIGHT] + 1.0
+        # Where much else is unsure, a residual says little of the noise.
+        least = LEAST_SHARE * state[PLAIN_SQUARES] / state[PLAIN_WEIGHT] if known else 0.0
+        noisy = ns.maximum(noise, least) * units[t]
+        part = noisy / (noisy + extras[t]) if known and extras[t] > 0.0 else 1.0
+        share = ns.maximum(part * part, LEAST_SHARE)
+        state[PLAIN_WEIGHT] = kept * state[PLAIN_WEIGHT] + 1.0
+        state[PLAIN_SQUARES] = kept * state[PLAIN_SQUARES] + ns.minimum(residual * residual / units[t], LARGEST)
+        state[WEIGHT] = kept * state[WEIGHT] + share
         square = (ns.minimum(residual * residual, LARGEST) - ns.minimum(extras[t], LARGEST)) / units[t]
         square = ns.minimum(ns.maximum(square, -LARGEST), LARGEST)
         limit = ns.maximum(OUTLIER * OUTLIER * noise, ns.minimum(state[LAST], state[LAST_BUT_ONE])) if known else LARGEST
-        state[SQUARES] = kept * state[SQUARES] + ns.minimum(square, limit)
+        state[SQUARES] = kept * state[SQUARES] + share * ns.minimum(square, limit)
         state[LAST], state[LAST_BUT_ONE] = square, state[LAST]
 
 
