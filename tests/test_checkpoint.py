@@ -443,6 +443,47 @@ def test_a_forged_header_is_refused_before_memory_is_taken(forgery: Any, saved: 
         ovi.load(path)
 
 
+STRANGE = [None, True, -1, 0, 3, HUGE, 10**400, 0.5, -0.0, 1e308, "inf", "", [], {}, [1.0], {"is": "Auto"}, {"float": "nan"}]
+
+
+def places(value: Any) -> list[tuple[Any, Any]]:
+    """Every (container, key) in a JSON value."""
+    own = list(value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else [])
+    return [(value, key) for key, _ in own] + [place for _, inner in own for place in places(inner)]
+
+
+def test_strange_values_anywhere_in_a_header_are_refused_or_do_no_harm(path: Path) -> None:
+    """In the largest header there is: of a default with a pool, inputs and residuals."""
+    raw = (SAMPLES / "auto_v1.ovi").read_bytes()
+    rng, refused, tries = np.random.default_rng(2), 0, 400
+
+    def edit(header: dict[str, Any]) -> None:
+        everywhere = [place for part in ("learner", "state") for place in places(header[part])]
+        container, key = everywhere[rng.integers(len(everywhere))]
+        container[key] = STRANGE[rng.integers(len(STRANGE))]
+
+    for _ in range(tries):
+        rewrite(path, raw, edit)
+        try:
+            state = ovi.load(path).state
+        except CheckpointError:
+            refused += 1
+            continue
+        assert all(np.isfinite(array).all() for array in arrays_of(state))
+    assert tries / 2 < refused < tries
+
+
+def test_a_forged_pool_is_refused_before_memory_is_taken(path: Path) -> None:
+    raw = (SAMPLES / "auto_v1.ovi").read_bytes()
+    load_bytes(raw)  # the compiler is imported here
+    rewrite(path, raw, lambda header: header["state"]["pool"]["state"].update(dim=HUGE))
+    with little_memory(), pytest.raises(CheckpointError, match="features, but has a belief of"):
+        ovi.load(path)
+    rewrite(path, raw, lambda header: header["state"]["pool"]["learner"]["learners"].extend([{"is": "AdaHedge"}] * 1_000))
+    with little_memory(), pytest.raises(CheckpointError, match="make no Aggregate"):
+        ovi.load(path)
+
+
 def test_a_header_nested_deeper_than_python_goes_is_refused() -> None:
     with zipfile.ZipFile(buffer := io.BytesIO(), "w") as archive:
         archive.comment = b"sha256:" + b"0" * 64

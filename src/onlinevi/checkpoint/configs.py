@@ -143,5 +143,5 @@ class Decoder:
         settings = {field: self.decode(item) for field, item in data.items() if field != "is"}
         try:
             return kind(**settings)
-        except (TypeError, ValueError, ArithmeticError) as error:
-            raise CheckpointError(f"its settings make no {name} ({error})") from error
+        except Exception as error:  # a constructor, perhaps not ours, met settings that nobody gives by hand
+            raise CheckpointError(f"its settings make no {name} ({type(error).__name__}: {error})") from error
