@@ -35,6 +35,13 @@ class CheckpointError(ValueError):
     """A checkpoint that cannot be written or is not to be trusted, and why."""
 
 
+FORGED = (
+    *(zipfile.BadZipFile, struct.error, RuntimeError, TypeError, ValueError),
+    *(ArithmeticError, AttributeError, EOFError, LookupError),
+)
+"""What a zip reader, a JSON reader and constructors may raise at what was made up."""
+
+
 @contextmanager
 def refusing() -> Iterator[None]:
     """Whatever goes wrong in reading a sealed file was written so by someone else: one kind of error for all of it."""
@@ -42,9 +49,7 @@ def refusing() -> Iterator[None]:
         yield
     except CheckpointError:
         raise
-    except (zipfile.BadZipFile, struct.error, ArithmeticError, AttributeError, EOFError, LookupError) as error:
-        raise _not_ours(error) from error
-    except (RuntimeError, TypeError, ValueError) as error:
+    except FORGED as error:
         raise _not_ours(error) from error
     except OSError as error:
         if error.errno != errno.EINVAL:  # the disk's failure, not a place before the start of the file
@@ -111,37 +116,27 @@ class Archive:
         _check_seal(file, self.size)
         with refusing():
             self._zip = zipfile.ZipFile(file)
-            self._members = {member.filename: member for member in self._zip.infolist()}
-            self._check_members()
-            self.header = _strict(self._zip.read(HEADER))
-            self._check_header()
+            members = self._zip.infolist()
+            self._check_stored(members[:1])
+            if not members or members[0].filename != HEADER:
+                raise CheckpointError(f"its first part is not {HEADER}: it is some other file")
+            self.header = _strict(self._zip.read(members[0]))
+            _check_version(self.header)
+            self._check_stored(members)
+            self._members = {member.filename: member for member in members[1:]}
+            self._sizes = {name: about["values"] for name, about in self.header["arrays"].items()}
+            self._check_arrays(members[1:])
         self.unread = set(self._sizes)
         """The arrays that nobody has asked for yet."""
 
-    def _check_members(self) -> None:
-        members = self._zip.infolist()
-        if not members or members[0].filename != HEADER or len(members) != len(self._members):
-            raise CheckpointError(
-                f"its first part is not {HEADER}, or parts have the same name: ovi.save() writes no such file"
-            )
+    def _check_stored(self, members: list[zipfile.ZipInfo]) -> None:
         if any(one.compress_type != zipfile.ZIP_STORED or one.file_size != one.compress_size for one in members):
-            raise CheckpointError("parts of it are compressed: ovi.save() writes none such; save it anew")
+            raise CheckpointError("parts of it are compressed: ovi.save() writes none such; take a backup")
         if sum(one.file_size for one in members) > self.size:
             raise CheckpointError(f"its parts claim to be larger than the file, which has {self.size} bytes")
 
-    def _check_header(self) -> None:
-        header = self.header
-        if not isinstance(header, dict) or header.get("format") != FORMAT:
-            raise CheckpointError(f"its header does not say {FORMAT!r}: it is some other file")
-        if type(header.get("version")) is not int or header["version"] < 1:
-            raise CheckpointError(f"its format version is {header.get('version')!r}: needs a whole number from 1 on")
-        if header["version"] > VERSION:
-            raise CheckpointError(
-                f"it has format version {header['version']}, by onlinevi {header.get('package')}; this one reads up to "
-                f"version {VERSION}: upgrade onlinevi"
-            )
-        self._sizes = {name: about["values"] for name, about in header["arrays"].items()}
-        if self._members.keys() - {HEADER} != {f"{name}.npy" for name in self._sizes}:
+    def _check_arrays(self, members: list[zipfile.ZipInfo]) -> None:
+        if sorted(member.filename for member in members) != sorted(f"{name}.npy" for name in self._sizes):
             raise CheckpointError("its header names other arrays than it has")
         for name, values in self._sizes.items():
             claimed = f"array {name!r} claims {values!r} values"
@@ -163,7 +158,7 @@ class Archive:
             return
         self.unread.remove(name)
         raw, digest = out.data.cast("B"), hashlib.sha256()
-        with refusing(), self._zip.open(f"{name}.npy") as stream:
+        with refusing(), self._zip.open(self._members[f"{name}.npy"]) as stream:
             head = npy_head(len(out))
             if stream.read(len(head)) != head:
                 raise CheckpointError(f"array {name!r} is not one of little-endian doubles")
@@ -189,6 +184,19 @@ def _check_seal(file: BinaryIO, size: int) -> None:
         raise CheckpointError("it does not end in a seal: it was cut short, or ovi.save() did not write it; take a backup")
     if _digest(file, size - DIGEST_SIZE).encode("ascii") != seal[1]:
         raise CheckpointError("its bytes are not those that were sealed: it was altered or damaged; take a backup")
+
+
+def _check_version(header: Any) -> None:
+    if not isinstance(header, dict) or header.get("format") != FORMAT:
+        raise CheckpointError(f"its header does not say {FORMAT!r}: it is some other file")
+    version = header.get("version")
+    if type(version) is not int or version < 1:
+        raise CheckpointError(f"its format version is {version!r}: needs a whole number from 1 on")
+    if version > VERSION:
+        raise CheckpointError(
+            f"it has format version {version}, by onlinevi {header.get('package')}; this one reads up to version {VERSION}: "
+            "upgrade onlinevi"
+        )
 
 
 def _strict(raw: bytes) -> Any:
