@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 # Data sets found here are used instead of a download; see docs/data.md.
 export ONLINEVI_DATA ?= $(wildcard ../shared/data)
 
-.PHONY: run test lint bench clean
+.PHONY: run test lint bench quality clean
 
 run: $(VENV)/.installed
 	$(BIN)/onlinevi reproduce --out out
@@ -21,6 +21,14 @@ lint: $(VENV)/.installed
 
 bench: $(VENV)/.installed
 	$(BIN)/python benchmarks/engine.py
+
+# Hours: River and bayesianbandits learn row by row in Python. It goes on where it stopped.
+quality: $(VENV)/.installed
+	$(BIN)/python -m pip install --quiet --editable ".[peers]"
+	$(BIN)/python benchmarks/quality.py
+	$(BIN)/python benchmarks/quality.py --held-out
+	$(BIN)/python benchmarks/quality.py --ablation
+	$(BIN)/python benchmarks/quality.py --write docs/choosing.md
 
 $(VENV)/.installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)

@@ -7,7 +7,7 @@ class or arbitrary, one permutation, of seed 0, replaces it. ``Stream.note`` say
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from types import ModuleType
 from typing import Literal
@@ -42,11 +42,15 @@ class Stream:
     variant: str = "raw"
 
 
-def streams(names: Iterable[str] | None = None, variants: Iterable[str] | None = None) -> Iterator[Stream]:
+def streams(
+    names: Iterable[str] | None = None,
+    variants: Iterable[str] | None = None,
+    bases: Mapping[str, Callable[[], Stream]] | None = None,
+) -> Iterator[Stream]:
     """Each named stream in each named variant, by default all; a data set is read when its first variant is due."""
-    chosen = tuple(VARIANTS if variants is None else variants)
-    for name in BASES if names is None else names:
-        base = BASES[name]()
+    chosen, known = tuple(VARIANTS if variants is None else variants), BASES if bases is None else bases
+    for name in known if names is None else names:
+        base = known[name]()
         for variant in chosen:
             yield replace(VARIANTS[variant](base), variant=variant)
 

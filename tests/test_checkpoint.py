@@ -104,11 +104,19 @@ def test_a_state_before_its_first_event_comes_back(path: Path) -> None:
         assert same_bits(ovi.load(path).state, begun(one))
 
 
-def test_a_prior_of_weight_zero_comes_back(path: Path) -> None:
-    pool = ewa.Aggregate(POOL.learners, rate=0.5, prior=[1.0, 0.0], share=0.1)
+def test_weights_of_a_prior_and_a_share_come_back(path: Path) -> None:
+    pool = ewa.Aggregate(POOL.learners, rate=0.5, prior=[1.0, 3.0], share=0.1)
     state, _ = pool.update_many(pool.init(5, 60), *rows_for(pool))
     ovi.save(path, pool, state)
     assert same_bits(ovi.load(path).state, state)
+
+
+def test_a_widened_state_comes_back(path: Path) -> None:
+    one = ovi.Auto()
+    state = one.widen(one.update_many(one.init(5), *rows_for(one))[0], 7)
+    ovi.save(path, one, state)
+    assert same_bits(ovi.load(path).state, state)
+    assert ovi.load(path).state.pooled.plan == state.pooled.plan
 
 
 def test_inputs_and_residuals_come_back(path: Path) -> None:

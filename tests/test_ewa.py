@@ -212,7 +212,6 @@ LEARNERS = [ovi.Linear(ovi.Hinge(), ovi.SVB())]
         (lambda: Experts(0.0), ValueError, "a rate must be > 0"),
         (lambda: Grid(ovi.Hinge(), -1.0), ValueError, "a rate must be > 0"),
         (lambda: TemperedGaussian(np.inf), ValueError, "a rate must be > 0 and finite"),
-        (lambda: Aggregate(LEARNERS, 0.0), ValueError, "a rate must be > 0"),
         (lambda: Experts(ovi.PaperSVB(1.0)), ValueError, "only SVB"),
         (lambda: Experts().init(3), ValueError, "give horizon=T"),
         (lambda: Experts().init(3, 0), ValueError, "at least one event"),
@@ -251,11 +250,6 @@ LEARNERS = [ovi.Linear(ovi.Hinge(), ovi.SVB())]
         (lambda: GAUSSIAN.run([[1.0]], [1.0, 1.0]), ValueError, "1 rows, y 2 labels"),
         (lambda: GAUSSIAN.run(np.empty((0, 2)), []), ValueError, "stream is empty"),
         (lambda: GAUSSIAN.run([[1e9, 1e9]], [1.0]).state.mean, ValueError, "scale them down"),
-        (lambda: Aggregate([]), TypeError, "one learner or more"),
-        (lambda: Aggregate([ovi.SVB()]), TypeError, "such as Linear"),
-        (lambda: Aggregate(LEARNERS, prior=[0.5, 0.5]), ValueError, "2 weights for 1 experts"),
-        (lambda: Aggregate(LEARNERS).run([[1.0], [np.nan]], [1.0, 1.0]), BadRow, "row 1: feature 0 is nan"),
-        (lambda: Aggregate(LEARNERS).run(np.empty((0, 2)), []), ValueError, "stream is empty"),
     ],
 )
 def test_bad_input_is_refused(attempt: Callable[[], object], error: type[Exception], message: str) -> None:
@@ -268,8 +262,6 @@ def test_states_say_what_they_hold() -> None:
     assert repr(Experts(1.0).run([[0.0, 1.0]]).state) == "ExpertState(count=1, experts=2, average_loss=0.5)"
     assert repr(GRID.run(X, y).state).startswith("GridPosterior(count=3, points=(5, 5), average_loss=")
     assert repr(GAUSSIAN.init(2)) == "GaussianPosterior(count=0, dim=2, average_loss=nan)"
-    assert repr(Aggregate(LEARNERS).init(2, 5)) == "AggregateState(count=0, learners=1, average_loss=nan)"
-    assert Aggregate(LEARNERS).predict(Aggregate(LEARNERS).init(2, 5), X)[1] == pytest.approx(np.linalg.norm(X, axis=1))
 
 
 def test_tables_and_small_numbers_are_rows_too() -> None:

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable
 
 import numpy as np
 import pytest
-from catalogue import name, stream
+from catalogue import stream
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import logsumexp
 
 import onlinevi as ovi
-from onlinevi.ewa import Aggregate, Experts, Grid, TemperedGaussian
+from onlinevi.ewa import Experts, Grid, TemperedGaussian
 from onlinevi.learner import BadRow
 from onlinevi.types import Belief
 
@@ -69,84 +68,6 @@ def test_the_regret_of_experts_is_below_its_bound(adversary: Adversary, rate: fl
         assert state.loss <= rate * bound**2 * horizon / 8 + gibbs + 1e-9
 
 
-@pytest.mark.parametrize("rate", [0.02, 0.3, 2.0])
-@pytest.mark.parametrize("loss", [ovi.Hinge(), ovi.Absolute()], ids=name)
-def test_the_regret_of_a_grid_is_below_its_bound(loss: ovi.Loss, rate: float) -> None:
-    grid, horizon = Grid(loss, rate, on_unit_box(), points=21), 60
-    bound = 3.0  # |prediction| ≤ 2 at rows of ±1, labels ±1
-    for seed in range(3):
-        rng = np.random.default_rng(seed)
-        X, y, state = rng.choice([-1.0, 1.0], (horizon, 2)), np.empty(horizon), grid.init(2)
-        prior = state.weights.ravel()
-        for t, row in enumerate(X):
-            y[t] = -1.0 if grid.predict(state, row)[0] >= 0.0 else 1.0
-            state, _ = grid.update(state, row, y[t])
-        for law in (state.weights.ravel(), np.eye(441)[state.totals.argmin()], prior):
-            regret = state.loss - law @ state.totals.ravel()
-            assert regret <= rate * bound**2 * horizon / 8 + kl(law, prior) / rate + 1e-9
-
-
-@pytest.mark.parametrize("rate", [0.02, 0.3, 2.0])
-@pytest.mark.parametrize("loss", [ovi.Hinge(), ovi.Absolute()], ids=name)
-def test_the_regret_of_an_aggregate_is_below_its_bound(loss: ovi.Loss, rate: float) -> None:
-    learners = [ovi.Linear(loss, ovi.OGA(0.3), ovi.Point(box=ovi.Box((-1.0, 1.0))))]
-    learners += [ovi.Linear(loss, rule, on_unit_box(0.5)) for rule in (ovi.SVA(0.1), ovi.SVB(3.0), ovi.NGVI())]
-    mix, bound, horizon = Aggregate(learners, rate), 3.0, 120
-    for seed, adversarial in itertools.product(range(3), (False, True)):
-        rng = np.random.default_rng(seed)
-        X, y, state = rng.choice([-1.0, 1.0], (horizon, 2)), np.empty(horizon), mix.init(2)
-        for t, row in enumerate(X):
-            prediction = mix.predict(state, row)[0]
-            y[t] = (-1.0 if prediction >= 0.0 else 1.0) if adversarial else rng.choice([-1.0, 1.0])
-            state, step = mix.update(state, row, y[t])
-            assert step.prediction == pytest.approx(prediction, abs=1e-14)
-        alone = [ovi.learn(X, y, loss=loss, rule=one.rule, family=one.family).loss for one in learners]
-        assert state.loss - np.sum(alone, axis=1).min() <= rate * bound**2 * horizon / 8 + np.log(4) / rate
-        assert state.losses == pytest.approx(np.sum(alone, axis=1))
-
-
-# --- learners as experts
-
-
-def test_an_aggregate_follows_the_definition() -> None:
-    loss = ovi.Logistic()
-    X, y = stream(loss, count=50, dim=3)
-    learners = [ovi.Linear(loss, rule) for rule in (ovi.SVB(), ovi.SVA(), ovi.NGVI())]
-    prior = np.array([0.5, 0.3, 0.2])
-    played = Aggregate(learners, 0.7, prior=prior).run(X, y)
-    traces = [ovi.learn(X, y, loss=loss, rule=one.rule) for one in learners]
-    totals = np.cumsum([trace.loss for trace in traces], axis=1).T
-    before = np.vstack([np.zeros(3), totals[:-1]])  # weights depend on the past alone
-    weights = prior * np.exp(-0.7 * before)
-    weights /= weights.sum(axis=1, keepdims=True)
-    predictions = np.array([trace.prediction for trace in traces]).T
-    assert played.weights == pytest.approx(weights, abs=1e-12)
-    assert played.prediction == pytest.approx((weights * predictions).sum(axis=1), abs=1e-12)
-    assert played.loss == pytest.approx(loss(y, played.prediction).value, rel=1e-12)
-    assert played.average_loss[-1] == pytest.approx(played.loss.mean())
-    assert played.state.average_loss == played.average_loss[-1]
-    squares = [trace.spread**2 + trace.prediction**2 for trace in traces]
-    assert played.spread**2 + played.prediction**2 == pytest.approx((weights * np.array(squares).T).sum(axis=1))
-
-
-def test_learners_of_different_losses_are_weighed_by_one() -> None:
-    X, y = stream(ovi.Hinge(), count=40, dim=2)
-    learners = [ovi.Linear(loss, ovi.SVB()) for loss in (ovi.Hinge(), ovi.Logistic())]
-    with pytest.raises(ValueError, match="different losses"):
-        Aggregate(learners)
-    played = Aggregate(learners, loss=ovi.Hinge()).run(X, y)
-    trace = ovi.learn(X, y, loss=ovi.Logistic(), rule=ovi.SVB())
-    assert played.state.losses[1] == pytest.approx(ovi.Hinge()(y, trace.prediction).value.sum())
-
-
-def test_one_learner_alone_is_itself() -> None:
-    X, y = stream(ovi.Hinge(), count=40, dim=2)
-    played = Aggregate([ovi.Linear(ovi.Hinge(), ovi.SVB())]).run(X, y)
-    trace = ovi.learn(X, y, loss=ovi.Hinge(), rule=ovi.SVB())
-    assert played.prediction.tolist() == trace.prediction.tolist()
-    assert (played.weights == 1.0).all()
-
-
 # --- laws
 
 
@@ -155,11 +76,10 @@ def test_one_learner_alone_is_itself() -> None:
     [
         Grid(ovi.Hinge(), ovi.PerSqrt(1.0), points=31),
         TemperedGaussian(),
-        Aggregate([ovi.Linear(ovi.Hinge(), rule) for rule in (ovi.SVB(), ovi.SVA(), ovi.NGVI())]),
     ],
     ids=lambda model: type(model).__name__,
 )
-def test_any_split_gives_the_same_bits(model: Grid | TemperedGaussian | Aggregate) -> None:
+def test_any_split_gives_the_same_bits(model: Grid | TemperedGaussian) -> None:
     X, y = stream(ovi.Hinge(), count=67, dim=2)
     whole, start = model.run(X, y), model.init(2, 67)
     for size in (1, 2, 9, 50):
@@ -170,10 +90,7 @@ def test_any_split_gives_the_same_bits(model: Grid | TemperedGaussian | Aggregat
         for field in ("prediction", "spread", "loss", "average_loss"):
             assert np.concatenate([getattr(part, field) for part in parts]).tolist() == getattr(whole, field).tolist()
         assert state.loss == whole.state.loss
-        if isinstance(model, Aggregate):
-            assert state.weights.tolist() == whole.state.weights.tolist()
-        else:
-            assert state.mean.tolist() == whole.state.mean.tolist()
+        assert state.mean.tolist() == whole.state.mean.tolist()
     again, step = model.update(start, X[0], y[0])
     assert tuple(step) == (whole.prediction[0], whole.spread[0], whole.loss[0])
     assert (start.count, again.count) == (0, 1)

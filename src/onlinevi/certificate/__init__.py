@@ -9,9 +9,11 @@ every fixed point u, whose prediction is (⟨u, x⟩, 0), and summed over the ev
 No data are kept, no assumption is made on them, and any rule and any Gaussian family will do.
 """
 
-from onlinevi.certificate.live import Certificate, certificate
+from onlinevi.certificate.certify import certificate
+from onlinevi.certificate.live import Certificate
+from onlinevi.certificate.pooled import PooledCertificate
 from onlinevi.certificate.squared import SquaredSums
 from onlinevi.certificate.tangents import Tangents
 from onlinevi.certificate.window import Window
 
-__all__ = ["Certificate", "SquaredSums", "Tangents", "Window", "certificate"]
+__all__ = ["Certificate", "PooledCertificate", "SquaredSums", "Tangents", "Window", "certificate"]

@@ -1,4 +1,4 @@
-"""The certificate of a run so far, or of a segment of it."""
+"""The certificate of one learner."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from onlinevi.families.base import MEAN_HIGH, MEAN_LOW, STD_HIGH
 from onlinevi.hindsight.domain import Ball, Cuboid, Domain
 from onlinevi.losses import Squared
 from onlinevi.state import State
-from onlinevi.trace import Trace
 from onlinevi.types import Vector
 
 
@@ -79,63 +78,40 @@ class Certificate:
     def _most(self, domain: Domain) -> float:
         return self.tangents.most(domain) if self.exact is None else self.loss - self.exact.least(domain)
 
+    @property
+    def bounded(self) -> bool:
+        """Whether the box of means is finite: else no regret against all of it is."""
+        return bool((np.isfinite(self.box.low) & np.isfinite(self.box.high)).all())
+
     def _refuse_unbounded(self) -> None:
-        if not (np.isfinite(self.box.low) & np.isfinite(self.box.high)).all():
+        if not self.bounded:
             raise ValueError(
                 "the means are unbounded, and against all of space no regret is finite: use .within(radius) or .against(u)"
             )
 
     def __repr__(self) -> str:
-        bounded = np.isfinite(self.box.low).all() and np.isfinite(self.box.high).all()
-        regret = f"regret={self.regret:.6g}" if bounded else f"within(1)={self.within(1.0):.6g}"
+        regret = f"regret={self.regret:.6g}" if self.bounded else f"within(1)={self.within(1.0):.6g}"
         return f"Certificate(events={self.count}, loss={self.loss:.6g}, {regret}, form={self.form!r})"
 
 
-def certificate(
-    source: Trace | State,
-    *,
-    since: Trace | State | None = None,
-    exact: SquaredSums | None = None,
-) -> Certificate:
-    """Bound the regret of a run so far with no data kept, for any convex loss, rule and stream.
-
-    ``since`` is an earlier state of the same run: then it speaks of the events after that one. ``exact`` holds the sums of
-    the same events, for the squared loss: then the regret is known, not only bounded. With a ridge, rows of weight 1 and
-    ``average=True``, the ridge's part is exact too.
-
-    >>> import numpy as np, onlinevi as ovi
-    >>> from onlinevi.certificate import certificate
-    >>> X = np.random.default_rng(0).standard_normal((2000, 2))
-    >>> trace = ovi.learn(X, np.sign(X[:, 0] + 0.5), loss=ovi.Hinge(), rule=ovi.SVB())
-    >>> live = certificate(trace)
-    >>> 0.0 < live.lower_bound < trace.state.average_loss
-    True
-    >>> live.against([1.0, 0.0]) < live.within(1.0) < live.within(5.0) < live.regret
-    True
-    """
-    state, earlier = _state(source), None if since is None else _state(since)
+def of_learner(state: State, since: State | None, exact: SquaredSums | None) -> Certificate:
+    """Of the events of a learner, or of those after ``since``."""
     plan = state.plan
     if not plan.loss.convex:
         raise ValueError(f"{plan.loss} is not convex: its tangents bound nothing, so no certificate exists")
-    if earlier is not None and (earlier.plan != plan or earlier.count > state.count):
-        raise ValueError(f"since={earlier!r} is no earlier state of this run: needs the same learner, and fewer events")
-    count = state.count - (earlier.count if earlier is not None else 0)
+    if since is not None and (since.plan != plan or since.count > state.count):
+        raise ValueError(f"since={since!r} is no earlier state of this run: needs the same learner, and fewer events")
+    count = state.count - (since.count if since is not None else 0)
     if count == 0:
         raise ValueError("no events yet: a certificate speaks of at least one")
-    form, curved = _form(state, earlier)
-    loss = state.loss - (earlier.loss if earlier is not None else 0.0)
+    form, curved = _form(state, since)
+    loss = state.loss - (since.loss if since is not None else 0.0)
     if exact is not None:
         _check_exact(exact, state, count)
         form = "exact"
     frame = np.broadcast_to(plan.frame.reshape(len(plan.frame), -1), (len(plan.frame), plan.dim))
     box = Cuboid(frame[MEAN_LOW], frame[MEAN_HIGH])
-    return Certificate(count, loss, form, tangents(state, earlier, curved=curved), exact, box, state)
-
-
-def _state(source: Trace | State) -> State:
-    if isinstance(source, Trace | State):
-        return source if isinstance(source, State) else source.state
-    raise TypeError(f"{source!r}: needs a trace or a state")
+    return Certificate(count, loss, form, tangents(state, since, curved=curved), exact, box, state)
 
 
 def _form(state: State, since: State | None) -> tuple[str, bool]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from onlinevi.certificate.live import Certificate, certificate
+from onlinevi.certificate.certify import certificate
+from onlinevi.certificate.live import Certificate
 from onlinevi.state import State
 
 

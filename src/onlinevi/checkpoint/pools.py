@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from dataclasses import fields
 from itertools import accumulate, pairwise
-from typing import Any
-
-import numpy as np
 
 from onlinevi.auto import Auto, AutoState
 from onlinevi.checkpoint.configs import Decoder, encode
@@ -38,11 +35,10 @@ POOL_SUMS = {"count": mixing.COUNT, "loss": mixing.LOSS, "gaps": mixing.GAP}
 
 
 def describe_pool(learner: Aggregate, state: AggregateState, at: str) -> tuple[Facts, Arrays]:
-    plans = state.plan.members.plans
-    dim, horizon = plans[0].dim, plans[0].horizon
-    if len(plans) != len(learner.learners) or not _same(state.plan, learner.init(dim, horizon).plan):
+    dim, horizon = state.dim, state.plan.plans[0].horizon
+    if state.plan != learner.init(dim, horizon).plan:
         raise CheckpointError(FOREIGN)
-    _check_weights(state.plan, state.array)
+    check_finite(state.array, "weights")
     facts: Facts = {"dim": int(dim), "horizon": None if horizon is None else int(horizon)}
     facts |= {"sums": numbers_of(state.array, POOL_SUMS), "learners": []}
     arrays = {at + name: state.array[where] for name, where in _parts(state.plan).items() if where.stop > where.start}
@@ -62,10 +58,10 @@ def restore_pool(learner: Aggregate, facts: Facts, archive: Archive, at: str) ->
     put_numbers(array, facts["sums"], POOL_SUMS)
     for name, where in _parts(mixer).items():
         archive.fill(at + name, array[where])
-    _check_weights(mixer, array)
+    check_finite(array, "weights")
     pairs = enumerate(zip(learner.learners, facts["learners"], strict=True))
     states = tuple(restore_linear(one, own, archive, f"{at}learners/{k}/") for k, (one, own) in pairs)
-    if any(own.plan != plan for own, plan in zip(states, mixer.members.plans, strict=True)):
+    if any(own.plan != plan for own, plan in zip(states, mixer.plans, strict=True)):
         raise CheckpointError("its learners have different numbers of features, or horizons")
     return AggregateState(states, array, mixer)
 
@@ -77,19 +73,6 @@ def _parts(mixer: Mixer) -> dict[str, slice]:
     sizes |= dict.fromkeys(("shifts", "residual_sizes"), number if mixer.level > 0.0 else 0)
     ends = accumulate(sizes.values(), initial=mixing.HEAD)
     return {name: slice(*between) for name, between in zip(sizes, pairwise(ends), strict=True)}
-
-
-def _check_weights(mixer: Mixer, array: Any) -> None:
-    """All is finite but the logarithm of a weight of 0."""
-    logs = _parts(mixer)["log_weights"]
-    check_finite(np.delete(array, np.r_[logs]), "sums of losses")
-    if np.isnan(array[logs]).any() or (array[logs] == np.inf).any():
-        raise CheckpointError("its log-weights are not numbers: no pool has such a state")
-
-
-def _same(one: Mixer, other: Mixer) -> bool:
-    same = one.members.plans == other.members.plans and (one.loss, one.by_probability) == (other.loss, other.by_probability)
-    return same and np.array_equal(one.settings, other.settings) and np.array_equal(one.log_prior, other.log_prior)
 
 
 # --- the default
@@ -123,12 +106,11 @@ def restore_auto(learner: Auto, facts: Facts, archive: Archive, at: str) -> Auto
 
 def _pool_of(mixer: Mixer) -> Aggregate:
     """The aggregate whose plan this is, with the rate of one horizon as a constant."""
-    scale, power = (float(part) for part in mixer.schedule)
     by_power = {0.0: Constant, 0.5: PerSqrt, 1.0: PerStep}
     pool = "probability" if mixer.by_probability else "quantile" if mixer.level > 0.0 else "prediction"
     return Aggregate(
-        [Linear(**{item.name: getattr(plan, item.name) for item in fields(Linear)}) for plan in mixer.members.plans],
-        rate=AdaHedge() if mixer.adaptive else by_power[power](scale),
+        [Linear(**{item.name: getattr(plan, item.name) for item in fields(Linear)}) for plan in mixer.plans],
+        rate=AdaHedge() if mixer.adaptive else by_power[mixer.schedule.power](mixer.schedule.scale),
         loss=mixer.loss,
         share=mixer.share,
         pool=pool,  # type: ignore[arg-type]
@@ -136,9 +118,9 @@ def _pool_of(mixer: Mixer) -> Aggregate:
 
 
 def _check_auto(learner: Auto, state: AutoState) -> None:
-    columns = {plan.dim for plan in state.pooled.plan.members.plans}
     missed = None if state.calibrated is None else state.calibrated.settings[calibration.MISS_RATE]
     intended = None if isinstance(learner.loss, Logistic | Hinge) else 1.0 - learner.coverage
-    same = state.pooled.plan.loss == learner.loss and columns == {learner.inputs.dim_out(state.inputs.dim)}
-    if not same or missed != intended:
+    prepared = {(plan.dim, plan.missing) for plan in state.pooled.plan.plans}
+    same = state.pooled.plan.loss == learner.loss and missed == intended
+    if not same or prepared != {(learner.inputs.dim_out(state.inputs.dim), learner.inputs.missing)}:
         raise CheckpointError(FOREIGN)

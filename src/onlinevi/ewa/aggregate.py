@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, Literal, TypeAlias
 
@@ -11,7 +11,6 @@ import numpy as np
 
 from onlinevi.ewa import mixing
 from onlinevi.ewa.experts import Experts
-from onlinevi.ewa.members import Members, Refused
 from onlinevi.ewa.mixer import AggregateState, Mixer
 from onlinevi.ewa.played import Played, averages, running
 from onlinevi.learner import BadRow, Linear
@@ -75,6 +74,9 @@ class Aggregate:
         object.__setattr__(self, "learners", tuple(self.learners))
         if not self.learners or not all(isinstance(learner, Linear) for learner in self.learners):
             raise TypeError(f"learners={self.learners!r}: needs one learner or more, such as Linear(loss, rule)")
+        if not isinstance(self.loss, Loss | None):
+            hint = f"; write {self.loss.__name__}()" if isinstance(self.loss, type) else ""
+            raise TypeError(f"loss={self.loss!r}: needs a loss object, or None{hint}")
         if self.loss is None:
             losses = {learner.loss for learner in self.learners}
             if len({(type(loss), loss.parameters) for loss in losses}) > 1:
@@ -92,6 +94,8 @@ class Aggregate:
             experts = Experts(self.rate, self.prior)
             object.__setattr__(self, "prior", experts.prior)
             _ = experts.init(len(self.learners), horizon=1)  # refuse a bad setting now, not at the first event
+            if experts.prior is not None and min(experts.prior) == 0.0:
+                raise ValueError(f"prior={self.prior!r}: a learner of weight 0 would run and never count; leave it out")
         if not 0.0 <= self.share < 1.0:
             raise ValueError(f"share={self.share!r}: needs 0 ≤ share < 1; try 0.001")
         if self.share > 0.0 and not isinstance(self.rate, float | int | Constant):
@@ -111,7 +115,7 @@ class Aggregate:
     def init(self, dim: int, horizon: int | None = None) -> AggregateState:
         """Every learner's prior, and the prior weights; ``horizon`` is the number of events to come, where a rate needs it."""
         mixer = _mixer(self, dim, horizon)
-        return AggregateState(tuple(plan.start() for plan in mixer.members.plans), mixer.start(), mixer)
+        return AggregateState(tuple(plan.start() for plan in mixer.plans), mixer.start(), mixer)
 
     def predict(self, state: AggregateState, x: Any) -> tuple[Any, Any]:
         """The pooled prediction at a row, or at each row of a matrix, and the std of the mixture. Changes nothing."""
@@ -119,33 +123,49 @@ class Aggregate:
         spread = np.sqrt(pooled.within + pooled.between)
         return (float(pooled.decision), float(spread)) if spread.ndim == 0 else (pooled.decision, spread)
 
-    def update(self, state: AggregateState, x: Any, y: float) -> tuple[AggregateState, Step]:
+    def widen(self, state: AggregateState, dim: int) -> AggregateState:
+        """The state for rows with further columns at the end, ``dim`` in all: as if these had been 0 so far."""
+        pairs = zip(self.learners, state.learners, strict=True)
+        return replace(state.widened(dim), learners=tuple(learner.widen(own, dim) for learner, own in pairs))
+
+    def update(self, state: AggregateState, x: Any, y: float, weight: float = 1.0) -> tuple[AggregateState, Step]:
         """Learn from one event. The state given is left as it is; the step says what was predicted before ``y`` was used."""
-        state, played = self.update_many(state, np.asarray(x, dtype=float)[None, :], [y])
-        return state, Step(float(played.prediction[0]), float(played.spread[0]), float(played.loss[0]))
+        row = np.asarray(x, dtype=float)
+        if row.shape != (state.dim,):
+            raise ValueError(f"x has shape {row.shape}: needs ({state.dim},), one value a feature")
+        after, played = self.update_many(state, row[np.newaxis], [y], weights=None if weight == 1.0 else [weight])
+        if after.count == state.count:
+            return state, Step(*self.predict(state, row), 0.0)
+        return after, Step(float(played.prediction[0]), float(played.spread[0]), float(played.loss[0]))
 
     def update_many(self, state: AggregateState, X: Any, y: Any, *, weights: Any = None) -> tuple[AggregateState, Aggregated]:
         """Learn from a block of rows, in order; the same bits as one event at a time."""
-        rows, labels = as_rows(X, filled=self.fills_rows), as_labels(y, self.shared_loss.label_hint)
+        self._check(state)
+        rows, labels = as_rows(X, filled=state.plan.fills_rows), as_labels(y, self.shared_loss.label_hint)
+        if rows.dim != state.dim:
+            raise ValueError(f"X has {rows.dim} features, the state {state.dim}: every block needs the same columns")
         if len(labels) != rows.count:
             raise ValueError(f"X has {rows.count} rows, y {len(labels)} labels: needs one label a row")
         importance = as_weights(weights, rows.count)
         start, played, shown = state, [np.empty((0, mixing.PLAYED))], [np.empty((0, len(self.learners)))]
         size = max(1, BLOCK_VALUES // max(1, int(rows.values_a_row)))
-        refused: Refused | None = None
-        for first in range(0, rows.count, size):
-            stop = min(first + size, rows.count)
-            state, events, shares, refused = state.plan.play(state, rows, labels, importance, first, stop, show=True)
-            played.append(events)
-            shown.append(shares)
-            if refused is not None:
-                break
-        prediction, spread, loss = np.concatenate(played)[:, :3].T.copy()
-        sums = running(start.loss, loss)
-        result = Aggregated(state, prediction, spread, loss, averages(sums, start.count), np.concatenate(shown))
-        if refused is not None:
-            raise BadRow(refused.row, refused.why, result)
-        return state, result
+        try:
+            for first in range(0, rows.count, size):
+                stop = min(first + size, rows.count)
+                state, events, shares, refused = state.plan.play(state, rows, labels, importance, first, stop, show=True)
+                played.append(events)
+                shown.append(shares)
+                if refused is not None:
+                    raise BadRow(refused.row, refused.why)
+        except (BadRow, KeyboardInterrupt) as stopped:
+            stopped.trace = _aggregated(start, state, played, shown)  # type: ignore[union-attr]
+            raise
+        return state, _aggregated(start, state, played, shown)
+
+    def _check(self, state: AggregateState) -> None:
+        plan = state.plan
+        if plan is not (own := _mixer(self, state.dim, plan.members.plans[0].horizon)) and plan != own:
+            raise ValueError("this state belongs to another aggregate: its learners, loss, rate, prior, share or pool differs")
 
     def run(self, X: Any, y: Any, *, weights: Any = None, horizon: int | None = None) -> Aggregated:
         """One pass over a stream. ``horizon`` is the number of rows unless given."""
@@ -154,10 +174,11 @@ class Aggregate:
             raise ValueError("the stream is empty: X has 0 rows, needs at least one")
         return self.update_many(self.init(rows.dim, horizon or rows.count), X, y, weights=weights)[1]
 
-    @property
-    def fills_rows(self) -> bool:
-        """Whether some learner moves every coordinate at every event: then zeros left out gain nothing."""
-        return any(learner.fills_rows for learner in self.learners)
+
+def _aggregated(start: AggregateState, state: AggregateState, played: list[Vector], shown: list[Vector]) -> Aggregated:
+    prediction, spread, loss = np.concatenate(played)[:, :3].T.copy()
+    sums = running(start.loss, loss)
+    return Aggregated(state, prediction, spread, loss, averages(sums, start.count), np.concatenate(shown))
 
 
 @lru_cache(maxsize=64)
@@ -168,12 +189,5 @@ def _mixer(aggregate: Aggregate, dim: int, horizon: int | None) -> Mixer:
     if aggregate.pool == "quantile":
         level = loss.quantile if isinstance(loss, Pinball) else 0.5
     settings = np.array([*begin.schedule, float(adaptive), aggregate.share, level])
-    members = Members([learner.plan(dim, horizon) for learner in aggregate.learners])
-    return Mixer(
-        members,
-        loss,
-        begin.log_prior,
-        settings,
-        by_probability=aggregate.pool == "probability",
-        fills_rows=aggregate.fills_rows,
-    )
+    plans = tuple(learner.plan(dim, horizon) for learner in aggregate.learners)
+    return Mixer(plans, loss, begin.log_prior, settings, aggregate.pool == "probability")

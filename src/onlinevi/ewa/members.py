@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from onlinevi import linear
-from onlinevi.learner import reason, run_block
+from onlinevi.learner import reason
 from onlinevi.rows import Rows, one_row
 from onlinevi.state import Plan, State
 from onlinevi.types import Vector
@@ -47,9 +47,7 @@ class Members:
         records = np.empty((len(states), stop - start, 3))
         block = rows.block(start, stop), labels[start:stop], weights[start:stop]
         for kind in self.kinds:
-            arrays = np.stack([states[k].array for k in kind.numbers])
-            said = np.empty((len(kind.numbers), stop - start, 3))
-            used = kind.kernel(rows.sparse)(*block, arrays, *kind.settings, said)
+            arrays, said, used = kind.run(states, block, sparse=rows.sparse)
             if used < stop - start:
                 raise self._refusal(states, rows, labels, weights, start, stop)
             for place, number in enumerate(kind.numbers):
@@ -58,15 +56,22 @@ class Members:
         return after, records
 
     def _refusal(self, states: Sequence[State], rows: Rows, labels: Vector, weights: Vector, start: int, stop: int) -> Refused:
-        """The first row that some learner refuses: found one learner at a time, as this happens once."""
-        first, plan = stop, self.plans[0]
-        for state in states:
-            array = state.array.copy()
-            used = run_block(state.plan, rows, labels, weights, start, stop, array, np.empty((0, 3)))
-            if used < first:
-                first, plan = used, state.plan
-        weight = float(weights[first]) if len(weights) else 1.0
-        return Refused(first, reason(plan, one_row(rows, first), float(labels[first]), weight))
+        """The first row that some learner refuses, found by halving: any split gives the same bits."""
+
+        def refuses(kind: Kind, end: int) -> bool:
+            block = rows.block(start, end), labels[start:end], weights[start:end]
+            return kind.run(states, block, sparse=rows.sparse)[2] < end - start
+
+        taken, end = start, stop
+        while end - taken > 1:
+            middle = (taken + end) // 2
+            if any(refuses(kind, middle) for kind in self.kinds):
+                end = middle
+            else:
+                taken = middle
+        plan = next(kind.first for kind in self.kinds if refuses(kind, end))
+        weight = float(weights[taken]) if len(weights) else 1.0
+        return Refused(taken, reason(plan, one_row(rows, taken), float(labels[taken]), weight))
 
 
 class Kind:
@@ -79,5 +84,10 @@ class Kind:
 
         self.features = self.first.features._replace(forgets=any(plan.features.forgets for plan in plans))
 
-    def kernel(self, sparse: bool) -> Any:
-        return linear.kernel(*self.first.kinds, self.features, sparse=sparse, loop=linear.many_passes)
+    def run(self, states: Sequence[State], block: tuple[Any, Vector, Vector], *, sparse: bool) -> tuple[Vector, Vector, int]:
+        """Their packed states after a block, what they recorded, and how many rows all of them used."""
+        kernel = linear.kernel(*self.first.kinds, self.features, sparse=sparse, loop=linear.many_passes)
+        arrays = np.stack([states[number].array for number in self.numbers])
+        records = np.empty((len(arrays), len(block[1]), 3))
+        used = kernel(*block, arrays, *self.settings, records)
+        return arrays, records, used

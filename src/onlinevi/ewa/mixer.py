@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from onlinevi._jit import Function
 from onlinevi.ewa import mixing
 from onlinevi.ewa.members import Members, Refused
 from onlinevi.ewa.tempering import fixed, normalised
+from onlinevi.learner import prediction_law
 from onlinevi.losses import Loss
 from onlinevi.rows import Rows
-from onlinevi.rules.rates import rate_at
-from onlinevi.state import State
+from onlinevi.rules.rates import Schedule, rate_at
+from onlinevi.state import Plan, State
 from onlinevi.types import Vector
 
 
@@ -34,6 +37,10 @@ class AggregateState:
     def weights(self) -> Vector:
         """The weights of the next prediction: a probability vector."""
         return self.plan.weights(self.array)
+
+    @property
+    def dim(self) -> int:
+        return self.learners[0].plan.dim
 
     @property
     def count(self) -> int:
@@ -68,11 +75,30 @@ class AggregateState:
     @property
     def regret_bound(self) -> float:
         """What the regret cannot exceed, whatever the stream; NaN where a bound needs the range of losses."""
-        return self.plan.regret_bound(self.array)
+        if self.plan.adaptive:
+            return 2.0 * float(self.array[mixing.GAP])
+        return self.switching_bound(0) if self._bayesian else math.nan
 
     def switching_bound(self, switches: int) -> float:
-        """With a share, what cannot be exceeded against any sequence of learners that changes this many times."""
+        """What cannot be lost beyond any sequence of learners that changes this many times, at most."""
+        if not self._bayesian:
+            raise ValueError(
+                "a bound on switching needs probabilities pooled at rate 1, and rows of weight 1: pool='probability', rate=1.0"
+            )
         return self.plan.switching_bound(self.count, switches)
+
+    @property
+    def _bayesian(self) -> bool:
+        """Whether the weights were those of Bayes' rule: a row that weighs more than 1 would be counted more than once."""
+        return self.plan.bayesian and self.learners[0].unit_weights
+
+    def widened(self, dim: int) -> AggregateState:
+        """For rows with further columns at the end: every learner widened, their weights as they are."""
+        learners = tuple(own.widened(dim) for own in self.learners)
+        return AggregateState(learners, self.array, replace(self.plan, plans=tuple(own.plan for own in learners)))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return AggregateState, (self.learners, self.array, self.plan)
 
     def __repr__(self) -> str:
         return f"AggregateState(count={self.count}, learners={len(self.learners)}, average_loss={self.average_loss:.6g})"
@@ -88,49 +114,98 @@ class Pooled(NamedTuple):
     """The variance of their predictions."""
 
 
+@dataclass(frozen=True, eq=False)
 class Mixer:
     """The learners' plans, the prior weights, and the settings of the compiled loop that weighs them."""
 
-    def __init__(
-        self, members: Members, loss: Loss, log_prior: Vector, settings: Vector, *, by_probability: bool, fills_rows: bool
-    ) -> None:
-        self.members, self.loss, self.log_prior, self.settings = members, loss, log_prior, settings
-        self.by_probability, self.fills_rows = by_probability, fills_rows
-        self.share, self.level = float(settings[mixing.SHARE]), float(settings[mixing.LEVEL])
-        self.adaptive, self.schedule = settings[mixing.ADAPTIVE] > 0.0, (settings[mixing.SCALE], settings[mixing.POWER])
-        self._kernel = mixing.kernel(type(loss), by_probability)  # type: ignore[arg-type]
+    plans: tuple[Plan, ...]
+    loss: Loss
+    log_prior: Vector
+    settings: Vector
+    by_probability: bool
+
+    @cached_property
+    def members(self) -> Members:
+        return Members(self.plans)
+
+    @cached_property
+    def fills_rows(self) -> bool:
+        """Whether some learner moves every coordinate at every event: then zeros left out gain nothing."""
+        return any(plan.moves_always or plan.family.correlated for plan in self.plans)
+
+    @cached_property
+    def share(self) -> float:
+        return float(self.settings[mixing.SHARE])
+
+    @cached_property
+    def level(self) -> float:
+        return float(self.settings[mixing.LEVEL])
+
+    @cached_property
+    def adaptive(self) -> bool:
+        return bool(self.settings[mixing.ADAPTIVE] > 0.0)
+
+    @cached_property
+    def schedule(self) -> Schedule:
+        return Schedule(*self.settings[[mixing.SCALE, mixing.POWER]].tolist())
+
+    @cached_property
+    def _kernel(self) -> Function:
+        return mixing.kernel(type(self.loss), self.by_probability)  # type: ignore[arg-type]
+
+    def __getstate__(self) -> dict[str, Any]:  # compiled kernels are made anew
+        return {name: getattr(self, name) for name in self.__dataclass_fields__}
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Mixer):
+            return NotImplemented
+        same = self.plans == other.plans and self.loss == other.loss
+        same = same and self.by_probability == other.by_probability
+        return same and np.array_equal(self.log_prior, other.log_prior) and np.array_equal(self.settings, other.settings)
+
+    __hash__ = None  # type: ignore[assignment]
 
     def play(
         self, state: AggregateState, rows: Rows, labels: Vector, weights: Vector, start: int, stop: int, *, show: bool
     ) -> tuple[AggregateState, Vector, Vector, Refused | None]:
         """One block: the state after it, a record of the events, the weights shown, and why it stopped short, if it did."""
         refused = None
-        try:
-            learners, said = self.members.advance(state.learners, rows, labels, weights, start, stop)
-        except Refused as stopped:
-            refused, stop = stopped, stopped.row
-            learners, said = self.members.advance(state.learners, rows, labels, weights, start, stop)
+        while True:  # until a row that some learner, or the shared loss, refuses is the end of the block
+            try:
+                return *self._play(state, rows, labels, weights, start, stop, show=show), refused
+            except Refused as earlier:
+                refused, stop = earlier, earlier.row
+
+    def _play(
+        self, state: AggregateState, rows: Rows, labels: Vector, weights: Vector, start: int, stop: int, *, show: bool
+    ) -> tuple[AggregateState, Vector, Vector]:
+        learners, said = self.members.advance(state.learners, rows, labels, weights, start, stop)
         importance = weights[start:stop]
         events = int(np.count_nonzero(importance)) if len(importance) else stop - start
         array, played = state.array.copy(), np.empty((events, mixing.PLAYED))
         shown = np.empty((events if show else 0, len(learners)))
         block = labels[start:stop], importance, said, array
-        self._kernel(*block, self.log_prior, self.settings, self.loss.parameters, played, shown)
-        return AggregateState(tuple(learners), array, self), played, shown, refused
+        row = start + self._kernel(*block, self.log_prior, self.settings, self.loss.parameters, played, shown)
+        if row < stop:
+            raise Refused(row, self._reason(float(labels[row])))
+        return AggregateState(tuple(learners), array, self), played, shown
+
+    def _reason(self, label: float) -> str:
+        if not self.loss.valid_label(np.float64(label), *self.loss.parameters):
+            return self.loss.refuse_label(label)
+        return f"the loss would overflow (label {label}): {self.loss.overflow_hint}, or lower the learners' rates"
 
     def pooled(self, state: AggregateState, x: Any) -> Pooled:
         """What is predicted at a row, or at each row of a matrix."""
-        each = [own.plan.family.predict(own.belief, x) for own in state.learners]
+        each = [prediction_law(own, x) for own in state.learners]
         means, variances = (np.moveaxis(np.asarray(part), 0, -1) for part in zip(*each, strict=True))
         weights, means = state.weights, means + state.shifts
         centre = np.asarray((weights * means).sum(axis=-1))
         within = np.asarray((weights * variances).sum(axis=-1))
         between = np.asarray((weights * np.square(means - centre[..., None])).sum(axis=-1))
-        if not np.isfinite(centre + within + between).all():
-            raise ValueError("the prediction is not finite: x holds NaN, infinity, or values too large to square")
         if self.by_probability:
             says = mixing.believed_at(self.loss, means, np.sqrt(variances))
-            centre = np.asarray(mixing.log_odds((weights * says.support).sum(axis=-1), (weights * says.against).sum(axis=-1)))
+            centre = np.asarray(mixing.log_odds(*(weights * says).sum(axis=-1)))
         return Pooled(centre, within, between)
 
     def start(self) -> Vector:
@@ -142,29 +217,24 @@ class Mixer:
     def weights(self, array: Vector) -> Vector:
         if self.share > 0.0:
             return normalised(array[mixing.HEAD + len(self.log_prior) :])
-        levels = np.empty(len(self.log_prior))
+        totals = array[mixing.HEAD :][: len(self.log_prior)]
         rate = rate_at(*self.schedule, array[mixing.COUNT] + 1.0)
         if self.adaptive:
-            rate = mixing.hedge_rate(len(levels), float(array[mixing.GAP]))
-        mixing.temper(levels, array[mixing.HEAD :][: len(levels)], self.log_prior, rate)
-        return normalised(levels)
+            rate = mixing.hedge_rate(len(totals), float(array[mixing.GAP]))
+        with np.errstate(over="ignore"):  # infinitely far behind: no weight
+            return normalised(self.log_prior - rate * (totals - totals.min()))
 
-    def regret_bound(self, array: Vector) -> float:
-        if self.adaptive:
-            return 2.0 * float(array[mixing.GAP])
-        if self.by_probability and self.schedule == (1.0, 0.0):
-            return self.switching_bound(int(array[mixing.COUNT]), 0)
-        return math.nan
+    @property
+    def bayesian(self) -> bool:
+        return self.by_probability and self.schedule == (1.0, 0.0)
 
     def switching_bound(self, count: int, switches: int) -> float:
         """−log of the least prior weight of a sequence of learners that changes ``switches`` times in ``count`` events."""
-        if not (self.by_probability and self.schedule == (1.0, 0.0)):
-            raise ValueError("a bound on switching needs probabilities pooled at rate 1: pool='probability', rate=1.0")
         if switches > 0 and self.share == 0.0:
             raise ValueError("without a share the best learner may not change: set share=0.001")
+        most = max(count - 1, 0)
+        if not 0 <= switches <= most:
+            raise ValueError(f"switches={switches}: {count} events have at most {most}")
         rarest = math.exp(self.log_prior.min())
-        stay, change = 1.0 - self.share + self.share * rarest, self.share * rarest
-        if not 0 <= switches <= max(count - 1, 0):
-            raise ValueError(f"switches={switches}: {count} events have at most {max(count - 1, 0)}")
-        changed = switches * math.log(change) if switches else 0.0
-        return -(math.log(rarest) + changed + (max(count - 1, 0) - switches) * math.log(stay))
+        changed = switches * math.log(self.share * rarest) if switches else 0.0
+        return -(math.log(rarest) + changed + (most - switches) * math.log(1.0 - self.share + self.share * rarest))

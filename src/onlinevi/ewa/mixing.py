@@ -9,11 +9,11 @@ import numpy as np
 
 from onlinevi import ns
 from onlinevi._jit import Function, compose
-from onlinevi.contract import expected
+from onlinevi.contract import expected, valid_label
 from onlinevi.linear import COST, PREDICTION, SPREAD
 from onlinevi.losses import Loss
 from onlinevi.rules.rates import rate_at
-from onlinevi.types import Real
+from onlinevi.types import Real, Vector
 
 # The head of a packed state. Behind it lie, a number for each learner: total losses, log-weights where a share is dealt out,
 # and the shifts and sizes of residuals where quantiles are pooled.
@@ -77,10 +77,23 @@ def believed(y: Real, a: Real, v: Real, parameters: Any) -> Opinion:
     return Opinion(support, against, -ns.log(ns.where(y > 0.0, support, against)))
 
 
-def believed_at(loss: Loss, a: Any, v: Any) -> Opinion:
-    """The same for arrays, before a label is seen."""
-    no, yes = loss(-1.0, a, v).slope, loss(1.0, a, v).slope
-    return Opinion(np.maximum(no, LEAST_PROBABILITY), np.maximum(-yes, LEAST_PROBABILITY), np.nan)
+def believe(means: Any, spreads: Any, parameters: Any, says: Any) -> None:
+    """The same for many predictions, before a label is seen: fills ``says`` with what is for +1 and what against."""
+    for k in range(len(means)):
+        said = believed(1.0, means[k], spreads[k], parameters)
+        says[0, k], says[1, k] = said.support, said.against
+
+
+def believed_at(loss: Loss, a: Vector, v: Vector) -> Vector:
+    """The probabilities of +1, then those of −1."""
+    says = np.empty((2, *a.shape))
+    _believe(type(loss))(a.ravel(), v.ravel(), loss.parameters, says.reshape(2, -1))  # type: ignore[arg-type]
+    return says
+
+
+@cache
+def _believe(loss: type[Loss]) -> Function:
+    return compose(believe, {expected: loss.expected})
 
 
 def log_odds(support: Real, against: Real) -> Real:
@@ -89,17 +102,17 @@ def log_odds(support: Real, against: Real) -> Real:
 
 def mix(
     labels: Any, importance: Any, said: Any, state: Any, prior: Any, settings: Any, parameters: Any, played: Any, shown: Any
-) -> None:
+) -> int:
     """Weigh, predict, pay and reweigh, event by event. Changes ``state``; fills ``played`` and, unless empty, ``shown``.
 
     ``said`` holds a record for each learner, of the rows with weight > 0 only; ``played`` gets the same rows, ``shown`` the
-    weights. ``prior`` is in logarithms.
+    weights. ``prior`` is in logarithms. Returns how many rows were used, as a pass does.
     """
     number, weighted = len(prior), len(importance) > 0
     adaptive, share, level = settings[ADAPTIVE] > 0.0, settings[SHARE], settings[LEVEL]
     totals, behind = state[HEAD : HEAD + number], HEAD + number
     levels, shifts, sizes = state[behind : behind + number], state[behind : behind + number], state[behind + number :]
-    weights, costs, predictions = np.empty(number), np.empty(number), np.empty(number)
+    weights, costs, predictions, lags = np.empty(number), np.empty(number), np.empty(number), np.empty(number)
     event = 0
     for i in range(len(labels)):
         if weighted and importance[i] == 0.0:
@@ -110,15 +123,15 @@ def mix(
         rate = rate_at(settings[SCALE], settings[POWER], state[COUNT] + 1.0)
         if adaptive:
             rate = hedge_rate(number, state[GAP])
-        before = 0.0 if share > 0.0 else soft_least(totals, prior, rate)
         if share > 0.0:
             weights[:] = levels
         else:
-            temper(weights, totals, prior, rate)
+            lag_behind(lags, totals)
+            temper(weights, lags, prior, rate)
         normalise(weights)
 
         # Pool, then see the label and pay.
-        support = against = centre = within = between = hedged = 0.0
+        support = against = centre = within = between = hedged = sums = 0.0
         for k in range(number):
             predictions[k] = said[k, event, PREDICTION] + (shifts[k] if level > 0.0 else 0.0)
             says = opinion(y, predictions[k], said[k, event, SPREAD], parameters)
@@ -127,12 +140,16 @@ def mix(
             against += weights[k] * says.against
             centre += weights[k] * predictions[k]
             hedged += weights[k] * costs[k]
+            sums += totals[k] + costs[k]
         for k in range(number):
             gap, spread = predictions[k] - centre, said[k, event, SPREAD]
             within += weights[k] * spread * spread
             between += weights[k] * gap * gap
         answer = decision(support, against)
         cost = scale * expected(y, answer, 0.0, *parameters).value
+        # The learners took this row by their own losses: the shared one may be undefined there, or overflow.
+        if not (ns.isfinite(sums + state[LOSS] + cost + within + between) and valid_label(y, *parameters)):
+            return i
         played[event, PREDICTION], played[event, SPREAD], played[event, COST] = answer, ns.sqrt(within + between), cost
         played[event, WITHIN], played[event, BETWEEN] = within, between
         if len(shown) > 0:
@@ -144,13 +161,16 @@ def mix(
         for k in range(number):
             totals[k] += costs[k]
         if adaptive:  # what weighing cost beyond the price of the rate
-            state[GAP] += ns.maximum(hedged - (soft_least(totals, prior, rate) - before), 0.0)
+            before = soft_least(lags, prior, rate)
+            lags += costs
+            state[GAP] += ns.maximum(hedged - (soft_least(lags, prior, rate) - before), 0.0)
         if share > 0.0:
             spread_out(levels, weights, costs, prior, rate, share)
         if level > 0.0:
             for k in range(number):
                 track(shifts, sizes, k, y - said[k, event, PREDICTION], level, state[COUNT])
         event += 1
+    return len(labels)
 
 
 def hedge_rate(number: int, gap: Real) -> Real:
@@ -158,28 +178,25 @@ def hedge_rate(number: int, gap: Real) -> Real:
     return ns.log(max(number, 2)) / gap if gap > 0.0 else GREATEST_RATE
 
 
-def lowest(totals: Any, prior: Any) -> Real:
-    """The least total of the learners that have a prior weight."""
-    best = np.inf
+def lag_behind(lags: Any, totals: Any) -> None:
+    """How much more each learner has lost than the best: all that weights depend on, and no digit goes to what they share."""
+    best = totals.min()
     for k in range(len(totals)):
-        if ns.isfinite(prior[k]) and totals[k] < best:
-            best = totals[k]
-    return best
+        lags[k] = totals[k] - best
 
 
-def soft_least(totals: Any, prior: Any, rate: Real) -> Real:
-    """−log Σ prior·e^(−rate·total) / rate; its growth is the mix loss of an event."""
-    best, total = lowest(totals, prior), 0.0
-    for k in range(len(totals)):
-        total += ns.exp(prior[k] - rate * ns.maximum(totals[k] - best, 0.0))
+def temper(weights: Any, lags: Any, prior: Any, rate: Real) -> None:
+    """Log-weights: log prior − rate·lag."""
+    for k in range(len(lags)):
+        weights[k] = prior[k] - rate * lags[k]
+
+
+def soft_least(lags: Any, prior: Any, rate: Real) -> Real:
+    """−log Σ prior·e^(−rate·lag) / rate; its growth is the mix loss of an event."""
+    best, total = lags.min(), 0.0
+    for k in range(len(lags)):
+        total += ns.exp(prior[k] - rate * (lags[k] - best))
     return best - ns.log(total) / rate
-
-
-def temper(weights: Any, totals: Any, prior: Any, rate: Real) -> None:
-    """Log-weights: log prior − rate·total."""
-    best = lowest(totals, prior)
-    for k in range(len(totals)):
-        weights[k] = prior[k] - rate * ns.maximum(totals[k] - best, 0.0)
 
 
 def normalise(weights: Any) -> None:
@@ -218,4 +235,4 @@ def kernel(loss: type[Loss], by_probability: bool) -> Function:
     """``mix`` compiled for a loss and a way to pool."""
     pooled: dict[Function, Function]
     pooled = {opinion: believed, decision: log_odds} if by_probability else {opinion: stated, decision: mean_of}
-    return compose(mix, {expected: loss.expected, **pooled})
+    return compose(mix, {expected: loss.expected, valid_label: loss.valid_label, **pooled})

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -62,11 +63,11 @@ class FullCovariance(Correlated):
         return FullBelief(np.full(dim, self.prior_mean), np.diag(np.full(dim, self.prior_std)))
 
     def pack(self, belief: FullBelief) -> Vector:  # type: ignore[override]
-        return np.concatenate([belief.mean, belief.factor[np.triu_indices(len(belief.mean))]])
+        return np.concatenate([belief.mean, belief.factor[_upper(len(belief.mean))]])
 
     def unpack(self, packed: Vector, dim: int) -> FullBelief:  # type: ignore[override]
         factor = np.zeros((dim, dim))
-        factor[np.triu_indices(dim)] = packed[dim:]
+        factor[_upper(dim)] = packed[dim:]
         factor.setflags(write=False)
         return FullBelief(packed[:dim], factor)
 
@@ -136,6 +137,12 @@ class FullCovariance(Correlated):
     @classmethod
     def advance_for(cls, rule: Any) -> Callable[..., None]:
         return full_steps.BY_FRAME[rule.frame]
+
+
+@lru_cache(maxsize=16)
+def _upper(dim: int) -> tuple[Any, ...]:
+    """Where the packed entries of a factor lie in it."""
+    return np.triu_indices(dim)
 
 
 def _solve(rows: Vector, factor: NDArray[np.floating]) -> Vector:

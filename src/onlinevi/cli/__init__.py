@@ -1,0 +1,35 @@
+"""The command line: each command parses, makes one call and prints.
+
+Exit codes: 0 done; 1 failed; 2 a wrong call, or data that cannot be had; 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+from onlinevi import __version__
+from onlinevi.cli import bounds, data, reproduce
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command; its exit code."""
+    options = _parser().parse_args(arguments)
+    try:
+        return int(options.command(options))
+    except KeyboardInterrupt:
+        print("interrupted: finished runs are kept, the same call goes on after them", file=sys.stderr)
+        return 130
+    except (LookupError, ValueError, ImportError) as error:
+        print(f"onlinevi: {error}", file=sys.stderr)
+        return 2
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="onlinevi", description="Online Bayesian learning with guarantees.")
+    parser.add_argument("--version", action="version", version=f"onlinevi {__version__}")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    for command in (reproduce, data, bounds):
+        command.add(commands)
+    return parser
