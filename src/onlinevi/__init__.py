@@ -2,10 +2,11 @@
 
 from typing import Any
 
-from onlinevi import bounds, datasets, ewa
+from onlinevi import bounds, checkpoint, datasets, ewa
 from onlinevi.auto import Auto, Forecast, auto
 from onlinevi.batch_vb import BatchVB, batch_vb
 from onlinevi.certificate import Certificate, certificate
+from onlinevi.checkpoint import load, save
 from onlinevi.families import Box, Family, FullCovariance, LowRank, MeanField, Point
 from onlinevi.hindsight import Hindsight, hindsight
 from onlinevi.inputs import Inputs
@@ -33,8 +34,7 @@ from onlinevi.state import State
 from onlinevi.trace import Trace
 from onlinevi.types import Belief, Step
 from onlinevi.uncertainty import Calibration
-
-__version__ = "0.1.0"
+from onlinevi.version import __version__
 
 __all__ = [
     "NGVI",
@@ -78,15 +78,19 @@ __all__ = [
     "Step",
     "StronglyConvex",
     "Trace",
+    "__version__",
     "auto",
     "batch_vb",
     "bounds",
     "certificate",
+    "checkpoint",
     "datasets",
     "ewa",
     "hindsight",
     "learn",
+    "load",
     "risk_bound",
+    "save",
 ]
 
 
