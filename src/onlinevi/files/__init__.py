@@ -9,9 +9,10 @@
 ([([0, 1], ['100', '150'])], 2)
 """
 
-from onlinevi.files.batch import MISSING, Batch
+from onlinevi.files.batch import Batch
 from onlinevi.files.digest import Position
 from onlinevi.files.refused import BadInput, Collect, Policy, Refused, Skip, Stop
 from onlinevi.files.stream import Stream, open_stream
+from onlinevi.files.values import MISSING
 
 __all__ = ["MISSING", "BadInput", "Batch", "Collect", "Policy", "Position", "Refused", "Skip", "Stop", "Stream", "open_stream"]

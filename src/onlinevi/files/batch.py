@@ -11,9 +11,6 @@ from numpy.typing import NDArray
 
 from onlinevi.files.refused import Refused
 
-MISSING = frozenset(["", "?", "NA", "N/A", "#N/A", "na", "n/a", "NaN", "nan", "null", "NULL", "Null", "None", "none"])
-"""How text spells a missing number."""
-
 
 @dataclass(frozen=True)
 class Batch:

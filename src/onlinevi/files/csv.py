@@ -13,11 +13,12 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from onlinevi.files.batch import MISSING, Piece
+from onlinevi.files.batch import Piece
 from onlinevi.files.extra import arrow
 from onlinevi.files.lines import blocks
 from onlinevi.files.refused import BadInput, Refused
 from onlinevi.files.source import Source
+from onlinevi.files.values import MISSING
 
 DELIMITERS = (",", ";", "\t", "|")
 LONGEST_RUN = 1 << 20

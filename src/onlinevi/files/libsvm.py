@@ -18,7 +18,7 @@ LARGEST_INDEX = 10**8 - 1
 """Of at most 8 digits: a weight for every index has to fit into memory."""
 
 _NUMBER = rb"[+-]?+(?:[0-9]++\.?+[0-9]*+|\.[0-9]++)(?:[eE][+-]?+[0-9]++)?+"
-_PAIR = rb"0*+[0-9]{1,8}+:" + _NUMBER
+_PAIR = rb"[0-9]{1,8}+:" + _NUMBER
 _LINE = re.compile(rb"[ \t]*+" + _NUMBER + rb"(?:[ \t]++" + _PAIR + rb")*+[ \t]*+\r?+")
 FIRST_LINE = re.compile(_LINE.pattern.replace(rb")*+[ \t]*+\r?+", rb")++[ \t]*+(?:#.*)?+\r?+"))
 """What makes a file without a name look like LIBSVM: a label and at least one pair."""

@@ -11,9 +11,7 @@ from onlinevi.files.extra import arrow
 from onlinevi.files.lines import blocks
 from onlinevi.files.refused import Refused
 from onlinevi.files.source import Source
-
-EXACT = 1 << 53
-"""Up to here every integer is a float."""
+from onlinevi.files.values import EXACT, value_text
 
 
 def read_ndjson(source: Source) -> Iterator[Piece]:
@@ -35,15 +33,6 @@ def read_ndjson(source: Source) -> Iterator[Piece]:
             names = dict.fromkeys(name for row in rows for name in row)
             columns = {name: _column([row.get(name) for row in rows]) for name in names}
             yield Piece(len(rows) + len(refused), columns, refused=refused)
-
-
-def value_text(value: Any) -> str:
-    """A value that is no text as a category: the same whichever type its neighbours gave it."""
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, float) and value.is_integer() and abs(value) < EXACT:
-        return str(int(value))
-    return str(value)
 
 
 class _NotARow(Exception):
