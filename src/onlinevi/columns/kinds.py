@@ -39,9 +39,7 @@ def _kind(name: str, values: Any) -> Kind | None:
         return "number"
     if types.is_date(values.type) or types.is_timestamp(values.type):
         return "date" if types.is_date(values.type) else "time"
-    raise TypeError(
-        f"column {name!r} holds {values.type}: needs numbers, text, dates or true and false; drop it, or convert it"
-    )
+    raise TypeError(f"column {name!r} holds {values.type}: needs numbers, text, dates or booleans; drop it, or convert it")
 
 
 def _kind_of_text(values: list[str]) -> Kind:

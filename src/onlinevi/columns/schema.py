@@ -67,10 +67,9 @@ class Columns:
         if target is not None and task is None:
             task = guess_task(batch.columns[target] for batch in seen if target in batch.columns)
         schema = Schema(self, target, task, {}, ())
-        blocks = {name: [batch.columns[name] for batch in seen if name in batch.columns] for name in names}
-        kinds = {
-            name: schema.told(name) or kind_of(name, blocks[name]) for name in names if schema.wants(name) and not of_indices
-        }
+        wanted = [] if of_indices else [name for name in names if schema.wants(name)]
+        blocks = {name: [batch.columns[name] for batch in seen if name in batch.columns] for name in wanted}
+        kinds = {name: schema.told(name) or kind_of(name, blocks[name]) for name in wanted}
         features = tuple((name, part) for name, kind in kinds.items() if kind for part in PARTS[kind])
         return replace(schema, kinds=kinds, features=features, sparse=self._is_sparse(seen, kinds, of_indices))
 

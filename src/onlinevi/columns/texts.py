@@ -27,9 +27,8 @@ def texts(values: Any) -> Any:
     if is_text(values):
         return values
     if types.is_floating(values.type):
-        return pa.array(
-            [None if value is None or value != value else value_text(value) for value in values.to_pylist()], pa.string()
-        )
+        there = (None if value is None or value != value else value for value in values.to_pylist())
+        return pa.array([None if value is None else value_text(value) for value in there], pa.string())
     return values.cast(pa.string())
 
 
