@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from onlinevi import datasets
@@ -95,6 +95,11 @@ HOW = st.builds(
 )
 
 
+LATE = [{"y": 1}, {"y": 1, "p": "NA"}, {"y": 1}, {"y": 1, "p": "NA"}, {"y": 1, "p": "a"}, {"y": 1, "p": "NA"}]
+
+
+@example(rows=LATE, how=Columns(), kind="ndjson", chunk=1, size=1)
+@example(rows=LATE, how=Columns(missing="refuse"), kind="ndjson", chunk=1, size=1)
 @given(rows=ROWS, how=HOW, kind=st.sampled_from(["csv", "ndjson"]), chunk=st.integers(1, 200), size=st.integers(1, 5))
 def test_features_do_not_depend_on_the_batches(
     rows: list[dict[str, Any]], how: Columns, kind: str, chunk: int, size: int
@@ -259,11 +264,10 @@ def test_many_names_make_a_sparse_matrix() -> None:
 
 
 def test_a_sparse_file_keeps_its_indices() -> None:
-    try:
-        path, known = datasets.path("a9a"), datasets.load("a9a")
-    except datasets.DataUnavailable:
-        pytest.skip("a9a is not here")
-    with open_stream(str(path), format="libsvm") as stream:
+    if not datasets.status("a9a").available:
+        pytest.skip("a9a is not on this machine")
+    known = datasets.load("a9a")
+    with open_stream(str(datasets.path("a9a")), format="libsvm") as stream:
         schema = Columns().learn(stream.peek(), target="label")
         assert schema.task == Task("classes", ("-1", "1"), "two classes: '-1' is −1, '1' is +1")
         start = 0

@@ -54,6 +54,13 @@ def write(kind: str) -> bytes:
     return file.getvalue()
 
 
+def twice() -> bytes:
+    table, file = pa.table([[1], [2]], names=["a", "a"]), io.BytesIO()
+    with pa.ipc.new_stream(file, table.schema) as writer:
+        writer.write_table(table)
+    return file.getvalue()
+
+
 PACK = {
     "": lambda data: data,
     ".gz": gzip.compress,
@@ -137,9 +144,9 @@ BAD: dict[str, tuple[bytes, list[tuple[int, int, str]], list[int]]] = {
         [0, 2, 5, 7],
     ),
     "ndjson": (
-        b'{"a": 1}\n{"a": \n\n[1]\n{"a": {"b": [2]}}\n{"a": "\xe9"}\n{"a": 3}\n',
-        [(1, 2, "not JSON"), (2, 4, "needs an object"), (3, 5, "a list"), (4, 6, "not JSON")],
-        [0, 5],
+        b'{"a": 1}\n{"a": \n\n[1]\n{"a": {"b": [2]}}\n{"a": "\xe9"}\n{"a": 3}\n{"a": "\\uD800"}\n{"a": "\\ud83d\\ude00"}\n',
+        [(1, 2, "not JSON"), (2, 4, "needs an object"), (3, 5, "a list"), (4, 6, "not JSON"), (6, 8, "not JSON")],
+        [0, 5, 7],
     ),
     "libsvm": (
         b"+1 1:2\nspam 1:2\n\n-1 1:x # a comment\n-1 1\n-1 999999999:1\n# nothing\n2.5e0 7:-.5 # good\n0\n1 -1:2\n",
@@ -286,6 +293,9 @@ def test_libsvm_is_a_matrix_that_widens(tmp_path: Path, monkeypatch: pytest.Monk
         (b'"a,b\n', "the header has a quote that never closes"),
         (gzip.compress(b"a,b\n" * 999)[:-9], "its gzip data is damaged or cut"),
         (bz2.compress(b"a,b\n" * 999)[:-9], "its bz2 data is damaged or cut"),
+        (b"ARROW1\0\0" + write("arrows")[:-99], "no readable Arrow"),
+        (write("parquet")[:99], "no readable Parquet"),
+        (twice(), "have one name"),
         (b"PAR1 and no more", "no readable Parquet"),
         (b"ARROW1\0\0 and no more", "no readable Arrow"),
     ],

@@ -18,6 +18,7 @@ TaskKind: TypeAlias = Literal["classes", "numbers", "counts"]
 LARGEST_COUNT = 100
 """Whole numbers from 0 beyond this are more likely measured than counted."""
 
+MOST_CODES = 50
 LACKS = "the label is missing"
 
 
@@ -82,10 +83,10 @@ def guess_task(blocks: Iterable[Any]) -> Task:
         return _classes(names)
     if len(names) == 1 and whole:
         raise ValueError(f"the target is {names[0]} in all rows seen: show more rows, or tell the task")
+    perhaps = "; if they are codes of classes, say so" if whole and len(names) <= MOST_CODES else ""
     if whole and found[0] == 0.0 and found[-1] <= LARGEST_COUNT:
-        why = f"counts: whole numbers from 0 to {names[-1]}, {len(names)} different ones; if they are codes of classes, say so"
-        return Task("counts", why=why)
-    return Task("numbers", why=f"numbers: {len(names)} different ones from {names[0]} to {names[-1]}")
+        return Task("counts", why=f"counts: whole numbers from 0 to {names[-1]}, {len(names)} different ones{perhaps}")
+    return Task("numbers", why=f"numbers: {len(names)} different ones from {names[0]} to {names[-1]}{perhaps}")
 
 
 def _classes(names: list[str]) -> Task:

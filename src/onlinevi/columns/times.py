@@ -67,10 +67,11 @@ def is_time(text: str) -> bool:
 def _read(values: Any, missing: NDArray[np.bool_]) -> tuple[NDArray[np.datetime64], NDArray[np.bool_]]:
     found, bad = np.full(len(values), np.datetime64("NaT", "us")), np.zeros(len(values), dtype=bool)
     known: dict[str, datetime | None] = {}
-    for i in np.flatnonzero(~missing):
-        text = values[int(i)].as_py().strip()
+    for i, text in enumerate(values.to_pylist()):
+        if missing[i]:
+            continue
         if text not in known:
-            known[text] = _instant(text)
+            known[text] = _instant(text.strip())
         instant = known[text]
         bad[i] = instant is None
         if instant is not None:

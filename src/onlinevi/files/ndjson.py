@@ -44,11 +44,13 @@ class _NotARow(Exception):
 def _row(text: bytes) -> dict[str, Any]:
     try:
         row = json.loads(text)
+        if not isinstance(row, dict):
+            raise _NotARow(f"a JSON {type(row).__name__}, needs an object")
+        if b"\\ud" in text.lower():
+            json.dumps(row, ensure_ascii=False).encode()  # half a character is JSON, but no text
+        return dict(_flat("", row))
     except (ValueError, RecursionError) as error:
         raise _NotARow(f"not JSON ({error})") from error
-    if not isinstance(row, dict):
-        raise _NotARow(f"a JSON {type(row).__name__}, needs an object")
-    return dict(_flat("", row))
 
 
 def _flat(prefix: str, row: dict[str, Any]) -> Iterator[tuple[str, Any]]:

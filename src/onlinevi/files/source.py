@@ -42,6 +42,7 @@ class Source(io.RawIOBase):
     """One file's content, unpacked. A read returns what is there, so that a pipe's rows are delivered as they come."""
 
     def __init__(self, name: str, digest: Digest) -> None:
+        self._closes = False
         self.name = "standard input" if name == STANDARD_INPUT else name
         self._opened: Any = sys.stdin.buffer if name == STANDARD_INPUT else io.FileIO(name)
         self._closes = name != STANDARD_INPUT

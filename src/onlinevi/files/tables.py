@@ -26,8 +26,9 @@ def read_parquet(source: Source, batch_rows: int) -> Iterator[Piece]:
                 pass
         try:
             file = arrow("parquet").ParquetFile(source.path or copy)
-            yield from map(_piece, file.iter_batches(batch_size=batch_rows))
-        except arrow().ArrowInvalid as error:
+            for batch in file.iter_batches(batch_size=batch_rows):
+                yield _piece(source, batch)
+        except (arrow().ArrowException, OSError) as error:
             raise BadInput(f"{source.name}: no readable Parquet ({error})") from error
 
 
@@ -37,15 +38,18 @@ def read_arrow(source: Source) -> Iterator[Piece]:
     if source.first_line().startswith(ARROW_FILE):
         content.read(8)
     try:
-        yield from map(_piece, arrow("ipc").open_stream(content))
-    except arrow().ArrowInvalid as error:
+        for batch in arrow("ipc").open_stream(content):
+            yield _piece(source, batch)
+    except (arrow().ArrowException, OSError) as error:
         raise BadInput(f"{source.name}: no readable Arrow data ({error})") from error
     while content.read(CHUNK):  # the rest of the file, for the digest
         pass
 
 
-def _piece(batch: Any) -> Piece:
+def _piece(source: Source, batch: Any) -> Piece:
     table = arrow().Table.from_batches([batch])
     while any(arrow().types.is_struct(kind) for kind in table.schema.types):
         table = table.flatten()
+    if len(set(table.column_names)) < table.num_columns:
+        raise BadInput(f"{source.name}: two of the columns {table.column_names} have one name: rename one")
     return Piece(table.num_rows, {name: table[name].combine_chunks() for name in table.column_names})
