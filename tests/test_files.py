@@ -96,6 +96,24 @@ def test_formats_and_packings_agree(tmp_path: Path, kind: str, pack: str, named:
     assert stream.position == (str(path), 4, len(stored), hashlib.sha256(stored).hexdigest())
 
 
+@pytest.mark.parametrize("pack", PACK)
+@pytest.mark.parametrize("kind", ["csv", "ndjson", "parquet", "arrow", "arrows"])
+def test_standard_input_says_what_it_is(kind: str, pack: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    stored = PACK[pack](write(kind))
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(stored)))
+    stream = open_stream("-")
+    stream.numbers |= {"x", "n"}
+    assert read(stream) == ([0, 1, 2, 3], TABLE)
+    assert stream.position == ("-", 4, len(stored), hashlib.sha256(stored).hexdigest())
+    assert not sys.stdin.buffer.closed
+
+
+@pytest.mark.parametrize("pack", PACK)
+def test_packed_files_may_be_joined(tmp_path: Path, pack: str) -> None:
+    (tmp_path / "t.csv").write_bytes(PACK[pack](b"a\n1\n") + PACK[pack](b"2\n"))
+    assert read(open_stream(tmp_path / "t.csv"))[1] == {"a": ["1", "2"]}
+
+
 NASTY = (
     '\ufeff\r\nplain,"quo,ted",z\n1,"a,\nb",é\r\n\r\n\n2,"""x""",""\n "3",5" pipe,"tail"end\n,,\n'
     '"\r\n","\n\n","," \n4,5,日本\n6,7,last'

@@ -50,7 +50,7 @@ class Source(io.RawIOBase):
         stored = _Peekable(_Counted(self._opened, digest))
         packing = stored.peek(lambda head: not any(magic.startswith(head) for magic in MAGIC))
         self.packing = next((kind for magic, kind in MAGIC.items() if packing.startswith(magic)), None)
-        self.path = None if self.packing or self.live else Path(name)
+        self.path = Path(name) if self._closes and not self.packing and not self.live else None
         """Where it can be read at any place, if it can."""
         self._content = _Peekable(_unpacked(stored, self.packing))
 

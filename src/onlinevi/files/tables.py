@@ -25,9 +25,9 @@ def read_parquet(source: Source, batch_rows: int) -> Iterator[Piece]:
             while source.read(CHUNK):  # for the digest alone
                 pass
         try:
-            file = arrow("parquet").ParquetFile(source.path or copy)
-            for batch in file.iter_batches(batch_size=batch_rows):
-                yield _piece(source, batch)
+            with arrow("parquet").ParquetFile(source.path or copy) as file:
+                for batch in file.iter_batches(batch_size=batch_rows):
+                    yield _piece(source, batch)
         except (arrow().ArrowException, OSError) as error:
             raise BadInput(f"{source.name}: no readable Parquet ({error})") from error
 
