@@ -291,6 +291,20 @@ def test_peeked_rows_stay_to_come(tmp_path: Path) -> None:
     assert read(stream)[0] == list(range(20))
 
 
+def test_a_bad_row_behind_those_peeked_at_waits_its_turn(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("a,b\n1,2\n3\n4,5\n")
+    stream = open_stream(path)
+    assert [batch.rows.tolist() for batch in stream.peek()] == [[0]]
+    assert next(stream).rows.tolist() == [0]
+    for _ in range(2):
+        with pytest.raises(BadInput, match="row 1"):
+            next(stream)
+    path.write_text("a,b\n3\n4,5\n")
+    with pytest.raises(BadInput, match="row 0"):
+        open_stream(path).peek()
+
+
 def test_libsvm_is_a_matrix_that_widens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("onlinevi.files.lines.CHUNK", 8)
     path = tmp_path / "t"

@@ -55,12 +55,16 @@ class Stream:
         self._reading, self._digest = reading, digest
         self._rows = reading.skip_rows
         self._waiting: deque[Batch] = deque()
+        self._failure: Exception | None = None
+        """What ended the stream behind the rows that wait."""
         self._batches = self._read()
 
     def __iter__(self) -> Iterator[Batch]:
         return self
 
     def __next__(self) -> Batch:
+        if self._failure is not None and not self._waiting:
+            raise self._failure
         batch = self._waiting.popleft() if self._waiting else next(self._batches)
         self._rows = int(batch.rows[-1]) + 1
         return batch
@@ -83,7 +87,12 @@ class Stream:
     def peek(self, rows: int = 1000, at_least: int = 1) -> tuple[Batch, ...]:
         """The first rows still to come, which stay to come; of a pipe, those that are there, but ``at_least`` so many."""
         while sum(map(len, self._waiting)) < (at_least if self.live else rows):
-            batch = next(self._batches, None)
+            try:
+                batch = next(self._batches, None)
+            except Exception as failure:
+                if not self._waiting:
+                    raise
+                self._failure, batch = failure, None
             if batch is None:
                 break
             self._waiting.append(batch)
