@@ -66,7 +66,7 @@ class OnlineVIClassifier(ClassifierMixin, OnlineVIEstimator):  # type: ignore[mi
         self.random_state = random_state
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
-        """Learn from further rows; the first call needs ``classes``, all that may come. Any batches give ``fit``, to the bit."""
+        """Learn from further rows; the first call needs ``classes``, all that may come. Any batches give what ``fit`` does."""
         first = not hasattr(self, "states_")
         X, y, weights, used = self._checked_rows(X, y, sample_weight, reset=first)
         if first:

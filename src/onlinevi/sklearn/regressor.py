@@ -56,7 +56,7 @@ class OnlineVIRegressor(RegressorMixin, OnlineVIEstimator):  # type: ignore[misc
         self.random_state = random_state
 
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Learn from further rows. Any batches give ``fit``, to the bit."""
+        """Learn from further rows. Any batches give what ``fit`` does, to the bit."""
         first = not hasattr(self, "states_")
         X, y, weights, used = self._checked_rows(X, y, sample_weight, reset=first)
         if first:
