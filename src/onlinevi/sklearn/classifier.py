@@ -10,10 +10,12 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 
+from onlinevi.auto import Auto
 from onlinevi.families import Family
 from onlinevi.inputs import Inputs
 from onlinevi.losses import Logistic, Loss
 from onlinevi.rules import Rule
+from onlinevi.sklearn import coupling
 from onlinevi.sklearn.choice import CLASS_LOSSES
 from onlinevi.sklearn.estimator import OnlineVIEstimator
 from onlinevi.types import Vector
@@ -93,14 +95,13 @@ class OnlineVIClassifier(ClassifierMixin, OnlineVIEstimator):  # type: ignore[mi
 
     @available_if(_has_probabilities)  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> Vector:
-        """The probability of each class. Of more than two, each one's against the rest, divided by their sum."""
+        """The probability of each class; of more than two, coupled as the labels so far have taught (``coupling.py``)."""
         from scipy.special import expit
 
         scores = self.decision_function(X)
         if scores.ndim == 1:
             return np.column_stack([expit(-scores), expit(scores)])
-        shares = expit(scores)
-        return np.asarray(shares / shares.sum(axis=1, keepdims=True))
+        return coupling.probabilities(self._coupled, scores)
 
     @available_if(_has_probabilities)  # type: ignore[untyped-decorator]
     def predict_log_proba(self, X: Any) -> Vector:
@@ -133,7 +134,29 @@ class OnlineVIClassifier(ClassifierMixin, OnlineVIEstimator):  # type: ignore[mi
         if len(classes) < 2:
             raise ValueError(f"there is one class only, {classes.tolist()}: needs at least two")
         self._begin(X, 1 if len(classes) == 2 else len(classes), horizon)
-        self.classes_ = classes
+        self.classes_, self._coupled = classes, np.zeros(len(coupling.BOLDNESS))
+
+    def _learn(self, X: Any, y: Any, weights: Vector, order: Any) -> None:
+        coupled = self._coupled
+        try:
+            super()._learn(X, y, weights, order)
+        except BaseException:
+            self._coupled = coupled  # as the states are: the batch was refused as a whole
+            raise
+
+    def _play(self, states: tuple[Any, ...], rows: Any, y: Any, weights: Vector | None) -> tuple[Any, ...]:
+        if len(states) == 1 or not isinstance(self._loss, Logistic):
+            return super()._play(states, rows, y, weights)
+        learner, after, scores = self.learner_, [], []
+        for state, labels in zip(states, self._labels(y), strict=True):
+            new, trace = learner.update_many(state, rows, labels, weights=weights, record="all")
+            after.append(new)
+            # The default's predictions are log-odds already.
+            said = trace.prediction if isinstance(learner, Auto) else learner.scores(trace.prediction, trace.spread)
+            scores.append(said)
+        numbers = np.searchsorted(self.classes_, y)
+        self._coupled = coupling.after_labels(self._coupled, np.column_stack(scores), numbers, weights)
+        return tuple(after)
 
     def _labels(self, y: Any) -> Sequence[Vector]:
         against_rest = self.classes_ if len(self.classes_) > 2 else self.classes_[1:]

@@ -99,18 +99,17 @@ class OnlineVIEstimator(BaseEstimator):  # type: ignore[misc]
             numbers = order[start : start + size]
             rows, own = X[numbers], weights[numbers] if len(weights) else None
             try:
-                states = tuple(
-                    self._updated(state, rows, labels, own)
-                    for state, labels in zip(states, self._labels(y[numbers]), strict=True)
-                )
+                states = self._play(states, rows, y[numbers], own)
             except BadRow as bad:
                 raise BadRow(int(numbers[bad.row]), bad.reason) from None
         self.states_ = states
 
-    def _updated(self, state: Any, rows: Any, labels: Vector, weights: Vector | None) -> Any:
-        if isinstance(self.learner_, Auto):
-            return self.learner_.update_many(state, rows, labels, weights=weights, record="none")[0]
-        return self.learner_.update_many(state, rows, labels, weights=weights)
+    def _play(self, states: tuple[Any, ...], rows: Any, y: Any, weights: Vector | None) -> tuple[Any, ...]:
+        """The states after a block of rows, all of weights > 0."""
+        return tuple(
+            self.learner_.update_many(state, rows, labels, weights=weights, record="none")[0]
+            for state, labels in zip(states, self._labels(y), strict=True)
+        )
 
     def _stored_alike(self, X: Any) -> Any:
         """X as the rows learned from were stored: the moments of sparse rows are others than those of dense ones."""
