@@ -108,6 +108,16 @@ def test_the_default_is_auto_to_the_bit(model: Any) -> None:
     assert np.array_equal(model.states_[0].mean, state.mean)
 
 
+def test_the_defaults_probability_is_the_mean_of_its_learners() -> None:
+    X, _, names = rows(30)  # few rows: the spread is wide, and must be counted once
+    model = OnlineVIClassifier().fit(X, names == "ash")
+    state, new = model.states_[0], X + np.std(X, axis=0)
+    Z = model.learner_.inputs.apply(state.inputs, new)
+    each = [own.plan.family.predict(own.belief, Z) for own in state.pooled.learners]
+    probability = sum(w * ovi.Logistic().probability(a, np.sqrt(v)) for w, (a, v) in zip(state.weights, each, strict=True))
+    np.testing.assert_allclose(model.predict_proba(new)[:, 1], probability, rtol=1e-9)
+
+
 def test_a_rule_is_inputs_and_linear() -> None:
     X, _, names = rows()
     y = np.where(names == "ash", 1.0, -1.0)
