@@ -95,9 +95,9 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """``onlinevi.autodiff`` is imported when first asked for: it needs JAX."""
-    if name != "autodiff":
+    """``onlinevi.autodiff`` and ``onlinevi.sklearn`` are imported when first asked for: they need JAX and scikit-learn."""
+    if name not in ("autodiff", "sklearn"):
         raise AttributeError(f"module 'onlinevi' has no attribute {name!r}")
     from importlib import import_module
 
-    return import_module("onlinevi.autodiff")
+    return import_module(f"onlinevi.{name}")

@@ -1,0 +1,64 @@
+"""From the parameters of an estimator, which may be names, to the learner that it runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TypeAlias, TypeVar
+
+from onlinevi.auto import Auto
+from onlinevi.families import Family, MeanField
+from onlinevi.inputs import Inputs
+from onlinevi.learner import Linear
+from onlinevi.losses import Absolute, Hinge, Logistic, Loss, Pinball, Poisson, Squared
+from onlinevi.rules import NGVI, OGA, OGAEL, SVA, SVB, Implicit, PerSqrt, Rule
+from onlinevi.sklearn.prepared import Prepared
+from onlinevi.uncertainty import Calibration
+
+Learner: TypeAlias = Auto | Prepared
+
+CLASS_LOSSES: Mapping[str, Loss] = {"logistic": Logistic(), "hinge": Hinge()}
+NUMBER_LOSSES: Mapping[str, Loss] = {
+    "squared": Squared(),
+    "absolute": Absolute(),
+    "pinball": Pinball(),
+    "poisson": Poisson(),
+}
+# The paper's constants, with rates that need no horizon: an estimator may be given further rows at any time.
+RULES: Mapping[str, Rule] = {
+    "sva": SVA(PerSqrt(1.0)),
+    "svb": SVB(),
+    "ngvi": NGVI(),
+    "oga": OGA(PerSqrt(1.0)),
+    "oga-el": OGAEL(PerSqrt(1.0)),
+    "implicit": Implicit(),
+}
+
+Part = TypeVar("Part", Loss, Rule)
+
+
+def named(what: str, given: str | Part, known: Mapping[str, Part], kind: type[Part], *others: str) -> Part:
+    """The object that a name stands for; an object stands for itself."""
+    if isinstance(given, kind):
+        return given
+    if not isinstance(given, str) or given not in known:
+        names = ", ".join(repr(name) for name in (*others, *known))
+        raise ValueError(f"{what}={given!r}: needs one of {names}, or a {what} object of onlinevi")
+    return known[given]
+
+
+def choose(
+    loss: Loss, rule: str | Rule, family: Family | None, inputs: Inputs | None, coverage: float | None = None
+) -> Learner:
+    """The learner that these parameters ask for; ``coverage`` is for numbers, whose intervals are calibrated."""
+    inputs = Inputs() if inputs is None else inputs
+    if not isinstance(inputs, Inputs):
+        raise TypeError(f"inputs={inputs!r}: needs Inputs(…) of onlinevi, or None for its defaults")
+    if isinstance(rule, str) and rule == "auto":
+        if family is not None:
+            raise ValueError(f'family={family}: rule="auto" chooses its families itself; leave family out, or give a rule')
+        return Auto(loss, inputs) if coverage is None else Auto(loss, inputs, coverage)
+    own = named("rule", rule, RULES, Rule, "auto")
+    if family is None and isinstance(own, Implicit):
+        family = MeanField(box=None)  # it never overshoots, so labels of any unit are welcome
+    linear = Linear(loss, own, family, average=False, missing=inputs.missing)
+    return Prepared(inputs, linear, None if coverage is None else Calibration(coverage))
