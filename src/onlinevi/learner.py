@@ -106,9 +106,8 @@ class Linear:
         x = x if hasattr(x, "tocsr") else np.asarray(x, dtype=float)
         if x.shape[-1] != state.plan.dim:
             raise ValueError(f"x has {x.shape[-1]} features, the belief {state.plan.dim}")
-        family = state.plan.family
         with np.errstate(invalid="ignore", over="ignore"):  # refused below, with more to say
-            mean, variance = (family.predict_missing if state.plan.missing else family.predict)(state.belief, x)
+            mean, variance = state.plan.predict(state.belief, x)
         if not (np.isfinite(mean) & np.isfinite(variance)).all():
             raise ValueError("the prediction is not finite: x holds NaN, infinity, or values too large to square")
         std = np.sqrt(variance)
@@ -140,6 +139,21 @@ class Linear:
         self._check(state)
         trace = _run(state, self._rows(X), y, weights, record)
         return trace.state, trace
+
+    def widen(self, state: State, dim: int) -> State:
+        """The state for rows with further columns at the end, ``dim`` in all: as if these had been 0 so far.
+
+        >>> import onlinevi as ovi
+        >>> learner = ovi.Linear(loss=ovi.Squared(), rule=ovi.SVB())
+        >>> state, _ = learner.update(learner.init(1), [1.0], 3.0)
+        >>> learner.widen(state, 2).std.round(3).tolist()
+        [0.414, 1.0]
+        """
+        self._check(state)
+        wide = state.widened(dim)
+        if wide.plan.family != self.family:
+            raise ValueError(f"{self.family} has one value a coordinate, none for the new ones: give one value for all")
+        return wide
 
     def _rows(self, X: Any) -> Rows:
         return as_rows(X, filled=self.fills_rows)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -11,7 +11,7 @@ import numpy as np
 from onlinevi import linear
 from onlinevi._jit import Function
 from onlinevi.families import Family
-from onlinevi.families.base import PRIOR_MEAN, PRIOR_STD, edges
+from onlinevi.families.base import PRIOR_MEAN, PRIOR_STD, edges, placed
 from onlinevi.losses import Loss
 from onlinevi.rules import Adaptive, Rate, Rule
 from onlinevi.types import Belief, Prior, Vector
@@ -110,10 +110,18 @@ class Plan:
         ends = np.cumsum([linear.HEAD, belief, totals, self.dim if self.average else 0]).tolist()
         return {name: slice(*ends[k : k + 2]) for k, name in enumerate(("belief", "totals", "drift"))}
 
+    def predict(self, belief: Any, x: Any) -> tuple[Any, Any]:
+        """(a, v²): mean and variance of the prediction at a row, or at each row of a matrix."""
+        return (self.family.predict_missing if self.missing else self.family.predict)(belief, x)
+
     def start(self) -> State:
         array = np.zeros(self.parts["drift"].stop)
         array[self.parts["belief"]] = self.family.pack(self.family.init(self.dim))
         return State(array, self)
+
+    def widened(self, dim: int) -> Plan:
+        """The plan of the same run over more coordinates."""
+        return replace(self, family=self.family.widened(dim), dim=dim)
 
     def __getstate__(self) -> dict[str, Any]:  # compiled kernels are made anew
         return {name: getattr(self, name) for name in self.__dataclass_fields__}
@@ -210,6 +218,26 @@ class State:
         if not self.plan.average:
             raise ValueError("the average decision was not kept: set average=True")
         return np.asarray(self.mean - self.array[self.plan.parts["drift"]] / max(self.count, 1))
+
+    def widened(self, dim: int) -> State:
+        """For rows with further columns at the end, as if these had been 0 so far: their weights are at the prior."""
+        old = self.plan
+        if dim < old.dim:
+            raise ValueError(f"dim={dim}: the state has {old.dim} columns already, and none can leave")
+        if old.loss.ridge > 0.0:
+            raise ValueError(f"{old.loss}: a ridge would have moved the new weights at every event; widen before the first")
+        plan = old.widened(dim)
+        start = plan.start()
+        array = np.array(start.array)
+        array[: linear.HEAD] = self.array[: linear.HEAD]
+        for name in ("belief", "totals", "drift"):
+            was, now = self.array[old.parts[name]], start.array[plan.parts[name]]
+            if len(was) == old.sizes[1]:  # a belief, or totals laid out as one
+                parts = zip(old.family.unpack(was, old.dim), plan.family.unpack(now, dim), strict=True)
+                array[plan.parts[name]] = plan.family.pack(type(start.belief)._make(placed(*pair) for pair in parts))
+            else:
+                array[plan.parts[name]] = placed(was, now)
+        return State(array, plan)
 
     def __repr__(self) -> str:
         return f"State(count={self.count}, dim={self.plan.dim}, average_loss={self.average_loss:.6g})"

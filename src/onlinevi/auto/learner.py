@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from onlinevi.auto import recipe
-from onlinevi.auto.outcome import AutoState, AutoTrace, Forecast
+from onlinevi.auto.outcome import AutoState, AutoTrace, Forecast, probability_of
 from onlinevi.ewa.mixing import BETWEEN, WITHIN
 from onlinevi.inputs import Inputs
 from onlinevi.learner import BadRow
@@ -66,9 +66,30 @@ class Auto:
 
     def init(self, dim: int, *, sparse: bool = False) -> AutoState:
         """The state before the first event. ``sparse`` says that rows will be sparse: then many columns cost nothing."""
-        pool = recipe.aggregate(self.loss, self.inputs.dim_out(dim), sparse)
-        calibrated = None if self._classes else self._calibration.init()
-        return AutoState(self.inputs.init(dim), pool.init(self.inputs.dim_out(dim)), calibrated)
+        inputs, width = self.inputs.init(dim), self.inputs.dim_out(dim)
+        pool = recipe.aggregate(self.loss, width, sparse=sparse, missing=self.inputs.missing)
+        return AutoState(inputs, pool.init(width), None if self._classes else self._calibration.init())
+
+    def widen(self, state: AutoState, dim: int) -> AutoState:
+        """The state for rows with further columns at the end, ``dim`` in all. The learners stay of the kind they are.
+
+        ``update_many`` and ``forecast`` do it by themselves where rows have more columns than the state.
+        """
+        return AutoState(
+            self.inputs.widen(state.inputs, dim), state.pooled.widened(self.inputs.dim_out(dim)), state.calibrated
+        )
+
+    def _fitting(self, state: AutoState, dim: int) -> AutoState:
+        """The state, if it is one of this learner's, for rows of ``dim`` columns."""
+        own = state.pooled.plan
+        if own.loss != self.loss or own.plans[0].missing != self.inputs.missing:
+            raise ValueError("this state belongs to another learner: its loss or its missing values differ")
+        if dim < state.inputs.dim:
+            raise ValueError(
+                f"X has {dim} columns, the state {state.inputs.dim}: new ones may join at the end, none can leave; "
+                "fill it with 0, or with NaN and Inputs(missing=True)"
+            )
+        return state if dim == state.inputs.dim else self.widen(state, dim)
 
     def predict(self, state: AutoState, x: Any) -> tuple[Any, Any]:
         """Mean and std of the prediction at a row, or at each row of a matrix, as ``Linear.predict``. Changes nothing."""
@@ -77,11 +98,13 @@ class Auto:
 
     def forecast(self, state: AutoState, x: Any) -> Forecast:
         """What is known of the label at a row, or at each row of a matrix. Changes nothing."""
+        x = x if hasattr(x, "shape") else np.asarray(x, dtype=float)
+        state = self._fitting(state, x.shape[-1])
         prediction, within, between = state.pooled.plan.pooled(state.pooled, self.inputs.apply(state.inputs, x))
         spread = np.sqrt(state.unit * within + between)
         parts: tuple[Any, ...]
         if state.calibrated is None:
-            probability = self.loss.probability(prediction, spread)
+            probability = probability_of(self.loss, prediction, spread)
             mean = 2.0 * probability - 1.0
             parts = prediction, spread, mean, np.sqrt(1.0 - mean * mean), probability, None, None
         else:
@@ -94,7 +117,7 @@ class Auto:
     def _law(self, prediction: Any, within: Any, between: Any) -> tuple[Any, Any, Any]:
         """The label's mean, its variance in units of the noise, and the variance that is not noise."""
         if isinstance(self.loss, Poisson):
-            rate = np.exp(np.minimum(prediction + 0.5 * (within + between), 300.0))
+            rate = np.exp(np.clip(prediction + 0.5 * (within + between), -300.0, 300.0))
             return rate, rate, 0.0 * rate
         return prediction, 1.0 + within, between
 
@@ -115,7 +138,7 @@ class Auto:
         rows, labels = as_rows(X), as_labels(y, self.loss.label_hint)
         if len(labels) != rows.count:
             raise ValueError(f"X has {rows.count} rows, y {len(labels)} labels: needs one label a row")
-        importance = as_weights(weights, rows.count)
+        state, importance = self._fitting(state, rows.dim), as_weights(weights, rows.count)
         recorder, bands = Recorder(record, state, rows.count), [np.empty((0, 3))]
         size = max(1, BLOCK_VALUES // max(1, int(rows.values_a_row)))
         try:
@@ -124,12 +147,13 @@ class Auto:
                 # A row of weight 0 is as if absent, its features too.
                 used = np.arange(start, stop) if not len(importance) else start + np.flatnonzero(importance[start:stop])
                 own = importance[used] if len(importance) else importance
-                state, events, refused = self._play(state, rows.take(used), labels[used], own)
+                after, events, refused = self._play(state, rows.take(used), labels[used], own)
                 buffer = recorder.buffer(len(events.played))
                 buffer[:] = events.played[: len(buffer)]
                 recorder.add(buffer)
                 if record == "all":
                     bands.append(events.bands)
+                state = after
                 if refused is not None:
                     raise BadRow(int(used[refused.row]), refused.reason)
         except (BadRow, KeyboardInterrupt) as stopped:
@@ -138,7 +162,8 @@ class Auto:
         return state, self._trace(recorder, state, bands)
 
     def _trace(self, recorder: Recorder, state: AutoState, bands: list[Vector]) -> AutoTrace:
-        return AutoTrace(recorder.finish(state), self.loss, np.concatenate(bands))
+        trace = recorder.finish(state)
+        return AutoTrace(trace, self.loss, np.concatenate(bands)[: len(trace.steps)])
 
     def _play(self, state: AutoState, X: Any, labels: Vector, weights: Vector) -> tuple[AutoState, _Events, BadRow | None]:
         """Rows that fit in cache: the state after them, what was said of them, and the row that was refused, if one was."""
@@ -152,8 +177,8 @@ class Auto:
                 raise BadRow(refused.row, refused.why)
         except BadRow as bad:
             before = slice(0, bad.row)
-            state, events, _ = self._play(state, X[before], labels[before], weights[before])
-            return state, events, bad
+            state, events, earlier = self._play(state, X[before], labels[before], weights[before])
+            return state, events, earlier or bad
         if state.calibrated is None:
             return AutoState(inputs, pooled, None), _Events(played[:, :3], np.empty((len(played), 3))), None
         within, between = played[:, WITHIN], played[:, BETWEEN]

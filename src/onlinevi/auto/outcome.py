@@ -9,7 +9,7 @@ import numpy as np
 
 from onlinevi.ewa import AggregateState
 from onlinevi.inputs import InputState
-from onlinevi.losses import Loss, Poisson
+from onlinevi.losses import Logistic, Loss, Poisson
 from onlinevi.trace import Trace
 from onlinevi.types import Vector
 from onlinevi.uncertainty import Calibrated
@@ -97,10 +97,15 @@ class Forecast(NamedTuple):
     """An interval that covers the label as often as asked; None for classes."""
 
 
+def probability_of(loss: Loss, prediction: Any, spread: Any) -> Any:
+    """P(+1). Log-odds pooled from probabilities have the spread in them already; scores are N(prediction, spread²)."""
+    return np.asarray(loss.probability(prediction, 0.0 if isinstance(loss, Logistic) else spread))
+
+
 class AutoTrace(Trace):
     """A ``Trace`` with what was said of each label before it was seen.
 
-    ``std``, ``lower`` and ``upper`` come with ``record="all"``, for numbers and counts; else they are empty.
+    ``label_std``, ``lower`` and ``upper`` come with ``record="all"``, for numbers and counts; else they are empty.
     """
 
     state: AutoState  # type: ignore[assignment]
@@ -111,9 +116,9 @@ class AutoTrace(Trace):
         self.label_std, self.lower, self.upper = bands.T
 
     @property
-    def probability(self) -> Vector:
+    def probability(self) -> Any:
         """P(+1) before each label was seen, for classes."""
-        return np.asarray(self._loss.probability(self.prediction, self.spread))
+        return probability_of(self._loss, self.prediction, self.spread)
 
     @property
     def coverage(self) -> float:

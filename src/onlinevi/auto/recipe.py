@@ -29,7 +29,7 @@ ROBUST = 7.0
 
 
 @lru_cache(maxsize=64)
-def aggregate(loss: Loss, dim: int, sparse: bool) -> Aggregate:
+def aggregate(loss: Loss, dim: int, *, sparse: bool, missing: bool) -> Aggregate:
     """The learners of the default for prepared rows of ``dim`` columns, the intercept first, and how they are weighed.
 
     Sparse rows of many columns keep to learners that never forget: to forget is to move every coordinate at every event.
@@ -40,8 +40,9 @@ def aggregate(loss: Loss, dim: int, sparse: bool) -> Aggregate:
     own = Squared(robust=ROBUST) if numbers else loss
     stds = tuple(std / math.sqrt(dim) for std in LOG_RATE_STDS) if isinstance(loss, Poisson) else PRIOR_STDS
     rule = Implicit(rate=0.5 if numbers else 1.0)  # half the squared loss is the logarithm of a normal density
+    intercept = 10.0 if numbers else 1.0
     learners = [
-        Linear(own, rule, _family(dim, std, discount, 10.0 if numbers else 1.0), average=False, discount=discount)
+        Linear(own, rule, _family(dim, std, discount, intercept), average=False, discount=discount, missing=missing)
         for std, discount in itertools.product(stds, discounts)
     ]
     if isinstance(loss, Logistic):

@@ -11,7 +11,7 @@ import numpy as np
 
 from onlinevi.ewa import mixing
 from onlinevi.ewa.experts import Experts
-from onlinevi.ewa.members import Members, Refused
+from onlinevi.ewa.members import Refused
 from onlinevi.ewa.mixer import AggregateState, Mixer
 from onlinevi.ewa.played import Played, averages, running
 from onlinevi.learner import BadRow, Linear
@@ -111,13 +111,17 @@ class Aggregate:
     def init(self, dim: int, horizon: int | None = None) -> AggregateState:
         """Every learner's prior, and the prior weights; ``horizon`` is the number of events to come, where a rate needs it."""
         mixer = _mixer(self, dim, horizon)
-        return AggregateState(tuple(plan.start() for plan in mixer.members.plans), mixer.start(), mixer)
+        return AggregateState(tuple(plan.start() for plan in mixer.plans), mixer.start(), mixer)
 
     def predict(self, state: AggregateState, x: Any) -> tuple[Any, Any]:
         """The pooled prediction at a row, or at each row of a matrix, and the std of the mixture. Changes nothing."""
         pooled = state.plan.pooled(state, x)
         spread = np.sqrt(pooled.within + pooled.between)
         return (float(pooled.decision), float(spread)) if spread.ndim == 0 else (pooled.decision, spread)
+
+    def widen(self, state: AggregateState, dim: int) -> AggregateState:
+        """The state for rows with further columns at the end, ``dim`` in all: as if these had been 0 so far."""
+        return state.widened(dim)
 
     def update(self, state: AggregateState, x: Any, y: float) -> tuple[AggregateState, Step]:
         """Learn from one event. The state given is left as it is; the step says what was predicted before ``y`` was used."""
@@ -126,7 +130,7 @@ class Aggregate:
 
     def update_many(self, state: AggregateState, X: Any, y: Any, *, weights: Any = None) -> tuple[AggregateState, Aggregated]:
         """Learn from a block of rows, in order; the same bits as one event at a time."""
-        rows, labels = as_rows(X, filled=self.fills_rows), as_labels(y, self.shared_loss.label_hint)
+        rows, labels = as_rows(X, filled=state.plan.fills_rows), as_labels(y, self.shared_loss.label_hint)
         if len(labels) != rows.count:
             raise ValueError(f"X has {rows.count} rows, y {len(labels)} labels: needs one label a row")
         importance = as_weights(weights, rows.count)
@@ -154,11 +158,6 @@ class Aggregate:
             raise ValueError("the stream is empty: X has 0 rows, needs at least one")
         return self.update_many(self.init(rows.dim, horizon or rows.count), X, y, weights=weights)[1]
 
-    @property
-    def fills_rows(self) -> bool:
-        """Whether some learner moves every coordinate at every event: then zeros left out gain nothing."""
-        return any(learner.fills_rows for learner in self.learners)
-
 
 @lru_cache(maxsize=64)
 def _mixer(aggregate: Aggregate, dim: int, horizon: int | None) -> Mixer:
@@ -168,12 +167,5 @@ def _mixer(aggregate: Aggregate, dim: int, horizon: int | None) -> Mixer:
     if aggregate.pool == "quantile":
         level = loss.quantile if isinstance(loss, Pinball) else 0.5
     settings = np.array([*begin.schedule, float(adaptive), aggregate.share, level])
-    members = Members([learner.plan(dim, horizon) for learner in aggregate.learners])
-    return Mixer(
-        members,
-        loss,
-        begin.log_prior,
-        settings,
-        by_probability=aggregate.pool == "probability",
-        fills_rows=aggregate.fills_rows,
-    )
+    plans = tuple(learner.plan(dim, horizon) for learner in aggregate.learners)
+    return Mixer(plans, loss, begin.log_prior, settings, aggregate.pool == "probability")

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from onlinevi._jit import Function
 from onlinevi.ewa import mixing
 from onlinevi.ewa.members import Members, Refused
 from onlinevi.ewa.tempering import fixed, normalised
 from onlinevi.losses import Loss
 from onlinevi.rows import Rows
-from onlinevi.rules.rates import rate_at
-from onlinevi.state import State
+from onlinevi.rules.rates import Schedule, rate_at
+from onlinevi.state import Plan, State
 from onlinevi.types import Vector
 
 
@@ -74,6 +76,14 @@ class AggregateState:
         """With a share, what cannot be exceeded against any sequence of learners that changes this many times."""
         return self.plan.switching_bound(self.count, switches)
 
+    def widened(self, dim: int) -> AggregateState:
+        """For rows with further columns at the end: every learner widened, their weights as they are."""
+        learners = tuple(own.widened(dim) for own in self.learners)
+        return AggregateState(learners, self.array, replace(self.plan, plans=tuple(own.plan for own in learners)))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return AggregateState, (self.learners, self.array, self.plan)
+
     def __repr__(self) -> str:
         return f"AggregateState(count={self.count}, learners={len(self.learners)}, average_loss={self.average_loss:.6g})"
 
@@ -88,17 +98,47 @@ class Pooled(NamedTuple):
     """The variance of their predictions."""
 
 
+@dataclass(frozen=True, eq=False)
 class Mixer:
     """The learners' plans, the prior weights, and the settings of the compiled loop that weighs them."""
 
-    def __init__(
-        self, members: Members, loss: Loss, log_prior: Vector, settings: Vector, *, by_probability: bool, fills_rows: bool
-    ) -> None:
-        self.members, self.loss, self.log_prior, self.settings = members, loss, log_prior, settings
-        self.by_probability, self.fills_rows = by_probability, fills_rows
-        self.share, self.level = float(settings[mixing.SHARE]), float(settings[mixing.LEVEL])
-        self.adaptive, self.schedule = settings[mixing.ADAPTIVE] > 0.0, (settings[mixing.SCALE], settings[mixing.POWER])
-        self._kernel = mixing.kernel(type(loss), by_probability)  # type: ignore[arg-type]
+    plans: tuple[Plan, ...]
+    loss: Loss
+    log_prior: Vector
+    settings: Vector
+    by_probability: bool
+
+    @cached_property
+    def members(self) -> Members:
+        return Members(self.plans)
+
+    @cached_property
+    def fills_rows(self) -> bool:
+        """Whether some learner moves every coordinate at every event: then zeros left out gain nothing."""
+        return any(plan.moves_always or plan.family.correlated for plan in self.plans)
+
+    @cached_property
+    def share(self) -> float:
+        return float(self.settings[mixing.SHARE])
+
+    @cached_property
+    def level(self) -> float:
+        return float(self.settings[mixing.LEVEL])
+
+    @cached_property
+    def adaptive(self) -> bool:
+        return bool(self.settings[mixing.ADAPTIVE] > 0.0)
+
+    @cached_property
+    def schedule(self) -> Schedule:
+        return Schedule(*self.settings[[mixing.SCALE, mixing.POWER]].tolist())
+
+    @cached_property
+    def _kernel(self) -> Function:
+        return mixing.kernel(type(self.loss), self.by_probability)  # type: ignore[arg-type]
+
+    def __getstate__(self) -> dict[str, Any]:  # compiled kernels are made anew
+        return {name: getattr(self, name) for name in self.__dataclass_fields__}
 
     def play(
         self, state: AggregateState, rows: Rows, labels: Vector, weights: Vector, start: int, stop: int, *, show: bool
@@ -120,7 +160,7 @@ class Mixer:
 
     def pooled(self, state: AggregateState, x: Any) -> Pooled:
         """What is predicted at a row, or at each row of a matrix."""
-        each = [own.plan.family.predict(own.belief, x) for own in state.learners]
+        each = [own.plan.predict(own.belief, x) for own in state.learners]
         means, variances = (np.moveaxis(np.asarray(part), 0, -1) for part in zip(*each, strict=True))
         weights, means = state.weights, means + state.shifts
         centre = np.asarray((weights * means).sum(axis=-1))

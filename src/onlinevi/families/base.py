@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any, ClassVar, TypeAlias
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self, TypeAlias
 
 import numpy as np
 
@@ -44,6 +44,18 @@ def frozen(value: PerCoordinate) -> float | tuple[float, ...]:
     if array.ndim > 1 or np.isnan(array).any():
         raise ValueError(f"{value!r}: needs a number, or one number a coordinate")
     return float(array) if array.ndim == 0 else tuple(array.tolist())
+
+
+def _longer(value: PerCoordinate, dim: int) -> PerCoordinate:
+    """One value for all, or one each, where the new coordinates have the last one's."""
+    return value if isinstance(value, float) else (*value, *[value[-1]] * (dim - len(value)))
+
+
+def placed(small: Any, large: Any) -> Vector:
+    """The large array with the small one in its first rows and columns."""
+    result = np.array(large, dtype=float)
+    result[tuple(slice(length) for length in small.shape)] = small
+    return result
 
 
 def check_std(std: PerCoordinate) -> None:
@@ -121,6 +133,14 @@ class Family:
 
     def unpack(self, packed: Vector, dim: int) -> Belief:
         raise TypeError("a family needs an unpack")
+
+    def widened(self, dim: int) -> Self:
+        """For more coordinates: where each has a prior and bounds of its own, the new ones have the last one's."""
+        priors = {name: _longer(getattr(self, name), dim) for name in ("prior_mean", "prior_std") if hasattr(self, name)}
+        box = self.box
+        if box is not None and box.mean is not None:
+            box = replace(box, mean=(_longer(box.mean[0], dim), _longer(box.mean[1], dim)))
+        return replace(self, **priors, box=box)  # type: ignore[type-var]
 
     def project(self, belief: Belief) -> Belief:
         """The nearest belief in the box."""

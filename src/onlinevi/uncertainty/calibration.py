@@ -18,6 +18,11 @@ COUNT, MISSED, SQUARES, WEIGHT, LOG_RATIO = range(5)
 # The settings, read as data.
 MISS_RATE, STEP, KEPT = range(3)
 
+LEAST_LOG_RATIO = float(np.log(1e-4))
+"""From here some 200 misses make an interval of one std again, however long a sensor was stuck."""
+LARGEST = 1e300
+"""A square beyond this counts as this: sums of a memory's length stay finite."""
+
 # The columns of a record.
 STD, LOWER, UPPER, NOISE = range(4)
 
@@ -42,6 +47,9 @@ class Calibrated:
 
     def __post_init__(self) -> None:
         self.array.setflags(write=False)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Calibrated, (self.array, self.settings)
 
     @property
     def count(self) -> int:
@@ -71,14 +79,16 @@ class Calibration:
     ln ratio moves by step·(missed − (1 − coverage)) at every event, so that on any stream whatever
     (rate of misses) − (1 − coverage) = ln(last ratio / first ratio) / (step·events), exactly. As a ratio only grows at a
     residual beyond it, coverage can fall short by no more than ln(largest residual/std / first ratio) / (step·events).
+    Where labels never miss, as constant ones do not, the ratio stays at 1e-4: then = becomes ≤, and coverage exceeds.
 
-    The std is √(noise·unit + extra): ``unit`` and ``extra`` come with each prediction, the noise is the average of
-    residual²/unit over about the last ``memory`` events.
+    The std is √(noise·unit + extra): ``unit`` > 0 and ``extra`` come with each prediction, the noise is the average of
+    (residual² − extra)/unit over about the last ``memory`` events, and about half of all while there are fewer: the first
+    predictions are poor. It is 0 if that average is below.
 
     >>> import numpy as np, onlinevi as ovi
     >>> rng = np.random.default_rng(0)
-    >>> y = rng.standard_cauchy(5000)
-    >>> calibrated, bands = ovi.Calibration(0.9).run(y, np.zeros(5000))
+    >>> y = rng.standard_cauchy(20_000)
+    >>> calibrated, bands = ovi.Calibration(0.9).run(y, np.zeros(20_000))
     >>> round(calibrated.coverage, 2)
     0.9
     """
@@ -110,8 +120,8 @@ class Calibration:
         parts = np.broadcast_arrays(*(np.asarray(part, dtype=float) for part in (y, prediction, unit, extra)))
         if parts[0].ndim != 1:
             raise ValueError(f"y has shape {parts[0].shape}: needs one label an event")
-        if not all(np.isfinite(part).all() for part in parts) or not ((parts[2] >= 0.0) & (parts[3] >= 0.0)).all():
-            raise ValueError("labels, predictions and variances must be finite, and variances ≥ 0: drop the event")
+        if not all(np.isfinite(part).all() for part in parts) or not ((parts[2] > 0.0) & (parts[3] >= 0.0)).all():
+            raise ValueError("labels, predictions and variances must be finite, unit > 0 and extra ≥ 0: drop the event")
         array, record = state.array.copy(), np.empty((len(parts[0]), 4))
         kernel()(*(np.ascontiguousarray(part) for part in parts), array, state.settings, record)
         return Calibrated(array, state.settings), Bands(*record.T)
@@ -128,7 +138,7 @@ class Calibration:
 
 
 def noise_of(state: Any) -> Real:
-    return state[SQUARES] / state[WEIGHT]
+    return ns.maximum(state[SQUARES] / state[WEIGHT], 0.0)
 
 
 def calibrate(labels: Any, predictions: Any, units: Any, extras: Any, state: Any, settings: Any, record: Any) -> None:
@@ -143,10 +153,13 @@ def calibrate(labels: Any, predictions: Any, units: Any, extras: Any, state: Any
         if known:
             missed = 1.0 if ns.absolute(residual) > radius else 0.0
             state[MISSED] += missed
-            state[LOG_RATIO] += settings[STEP] * (missed - settings[MISS_RATE])
+            moved = state[LOG_RATIO] + settings[STEP] * (missed - settings[MISS_RATE])
+            state[LOG_RATIO] = ns.maximum(moved, LEAST_LOG_RATIO)
+        kept = ns.minimum(settings[KEPT], state[COUNT] / (state[COUNT] + 2.0))
         state[COUNT] += 1.0
-        state[WEIGHT] = settings[KEPT] * state[WEIGHT] + 1.0
-        state[SQUARES] = settings[KEPT] * state[SQUARES] + (residual * residual / units[t] if units[t] > 0.0 else 0.0)
+        state[WEIGHT] = kept * state[WEIGHT] + 1.0
+        square = (ns.minimum(residual * residual, LARGEST) - ns.minimum(extras[t], LARGEST)) / units[t]
+        state[SQUARES] = kept * state[SQUARES] + ns.minimum(ns.maximum(square, -LARGEST), LARGEST)
 
 
 @cache
