@@ -1,0 +1,254 @@
+"""The estimators: River's methods, from dicts or tables to rows, from labels to ±1 or numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from river import base
+
+from onlinevi.auto import Auto
+from onlinevi.families import Family, MeanField
+from onlinevi.inputs import Inputs, InputState
+from onlinevi.learner import BadRow, Linear
+from onlinevi.losses import Hinge, Logistic, Loss, Squared
+from onlinevi.river.columns import NONE_ABSENT, Columns
+from onlinevi.river.engines import AutoEngine, Engine, LinearEngine
+from onlinevi.rules import NGVI, Implicit, Rule
+
+Features: TypeAlias = Mapping[Any, Any]
+Absent: TypeAlias = Literal["skip", "zero"]
+
+
+class _Estimator:
+    """What both share: columns, the engine behind them, and the settings."""
+
+    def __init__(
+        self,
+        loss: Loss | None = None,
+        rule: Rule | Literal["auto"] | None = None,
+        family: Family | None = None,
+        inputs: Inputs | None = None,
+        absent: Absent = "skip",
+        discount: float = 1.0,
+    ) -> None:
+        self.loss, self.rule, self.family = loss, rule, family
+        self.inputs, self.absent, self.discount = inputs, absent, discount
+        if absent not in ("skip", "zero"):
+            raise ValueError(f'absent={absent!r}: needs "skip", an absent feature adds nothing, or "zero", it is 0')
+        self._inputs = inputs or Inputs(missing=True)
+        if absent == "skip" and not self._inputs.missing:
+            raise ValueError('absent="skip" needs Inputs(missing=True): without, use absent="zero"')
+        if isinstance(rule, str):
+            if rule != "auto":
+                raise ValueError(f'rule={rule!r}: needs a rule such as Implicit(), or "auto"')
+            if family is not None or discount != 1.0:
+                raise ValueError('rule="auto" chooses families and discounts itself: leave them out')
+            self._learner: Linear | Auto = Auto(loss or self._default_loss(), self._inputs)
+        else:
+            self._learner = Linear(
+                loss or self._default_loss(),
+                rule or self._default_rule(),
+                family or self._default_family(),
+                average=False,
+                discount=discount,
+                missing=self._inputs.missing,
+            )
+        self._columns = Columns(zeros=absent == "zero")
+        self._engine: Engine | None = None
+
+    def _default_loss(self) -> Loss:
+        raise NotImplementedError
+
+    def _default_rule(self) -> Rule:
+        raise NotImplementedError
+
+    def _default_family(self) -> Family:
+        raise NotImplementedError
+
+    @property
+    def names(self) -> list[Any]:
+        """The features' names in the order of their columns, "name=value" for categories."""
+        return list(self._columns.names)
+
+    @property
+    def scales(self) -> InputState | None:
+        """The moments of the columns, as ``Inputs`` keeps them; None before the first event."""
+        return None if self._engine is None else self._engine.scales
+
+    def _take(self, x: Features) -> tuple[Engine, NDArray[np.int64]]:
+        """The engine, with a column for every feature of x, whose values are in place; and the columns that x lacks."""
+        columns, engine = self._columns, self._engine
+        if engine is not None and columns.read_plain(x):
+            return engine, NONE_ABSENT
+        added = columns.add(x)
+        if engine is None:
+            dim = len(columns.names)
+            learner = self._learner
+            engine = AutoEngine(learner, dim) if isinstance(learner, Auto) else LinearEngine(learner, self._inputs, dim)
+            self._engine = engine
+        elif added:
+            engine.widen(added, zeros=columns.zeros)
+        return engine, columns.read(x)
+
+
+class OnlineVIClassifier(_Estimator, base.MiniBatchClassifier):
+    """A Gaussian belief about the weights of each class, updated in closed form at each event.
+
+    Features are scaled as they come. Classes are learned one against the rest, each as if it had been known from the start;
+    for bools there is one learner. ``rule="auto"`` takes ``onlinevi.Auto`` for each class: better, and slower.
+
+    >>> from onlinevi.river import OnlineVIClassifier
+    >>> model = OnlineVIClassifier()
+    >>> for age, colour, label in [(20, "red", True), (60, "blue", False), (30, "red", True), (50, "blue", False)]:
+    ...     model.learn_one({"age": age, "colour": colour}, label)
+    >>> model.names, model.predict_one({"age": 25, "colour": "red"})
+    (['age', 'colour=red', 'colour=blue'], True)
+    """
+
+    def __init__(
+        self,
+        loss: Loss | None = None,
+        rule: Rule | Literal["auto"] | None = None,
+        family: Family | None = None,
+        inputs: Inputs | None = None,
+        absent: Absent = "skip",
+        discount: float = 1.0,
+    ) -> None:
+        if loss is not None and not isinstance(loss, Logistic | Hinge):
+            raise TypeError(f"loss={loss!r}: a classifier needs Logistic() or Hinge()")
+        super().__init__(loss, rule, family, inputs, absent, discount)
+        self.classes: list[Any] = []
+        self._two = False
+
+    def _default_loss(self) -> Loss:
+        return Logistic()
+
+    def _default_rule(self) -> Rule:
+        return NGVI()
+
+    def _default_family(self) -> Family:
+        return MeanField()
+
+    @property
+    def _multiclass(self) -> bool:
+        return True
+
+    @property
+    def states(self) -> dict[Any, Any]:
+        """What is known of each class's weights, as values; of bools there is True alone."""
+        known = [True] if self._two else self.classes
+        return dict(zip(known, [] if self._engine is None else self._engine.states, strict=False))
+
+    def learn_one(self, x: Features, y: Any) -> None:
+        engine, absent = self._take(x)
+        engine.learn(self._columns.values, absent, self._signs(engine, y))
+
+    def _signs(self, engine: Engine, y: Any) -> Any:
+        """+1 for the learner of this class, −1 for the others; the last learner is that of all classes yet to come."""
+        if not self.classes and isinstance(y, bool | np.bool_):
+            self.classes, self._two = [False, True], True
+        if self._two:
+            if y not in self.classes:
+                raise TypeError(f"label {y!r} after bools: give strings or numbers from the start for more than two classes")
+            return _TRUE if y else _FALSE
+        if y not in self.classes:
+            if y is None or y != y:
+                raise ValueError(f"label {y!r}: needs a class; drop the event")
+            engine.branch()
+            self.classes.append(y)
+        signs = np.full(len(self.classes) + 1, -1.0)
+        signs[self.classes.index(y)] = 1.0
+        return signs
+
+    def predict_proba_one(self, x: Features, **kwargs: Any) -> dict[Any, float]:
+        if self._engine is None:
+            return {}
+        absent = self._columns.read(x)
+        return self._shares(self._engine.probabilities(self._columns.values, absent))
+
+    def _shares(self, chances: list[float]) -> dict[Any, float]:
+        if self._two:
+            return {False: 1.0 - chances[0], True: chances[0]}
+        total = sum(chances[:-1])
+        if not total > 0.0:
+            return dict.fromkeys(self.classes, 1.0 / len(self.classes))
+        return {label: chance / total for label, chance in zip(self.classes, chances, strict=False)}
+
+    def learn_many(self, X: Any, y: Any) -> None:
+        _each(X, y, self.learn_one)
+
+    def predict_proba_many(self, X: Any) -> Any:
+        import pandas as pd
+
+        return pd.DataFrame([self.predict_proba_one(x) for x in _dicts(X)], index=X.index, columns=self.classes)
+
+    def predict_many(self, X: Any) -> Any:
+        import pandas as pd
+
+        return pd.Series([self.predict_one(x) for x in _dicts(X)], index=X.index)
+
+
+class OnlineVIRegressor(_Estimator, base.MiniBatchRegressor):
+    """A Gaussian belief about the weights of a linear predictor, updated in closed form at each event.
+
+    Features are scaled as they come, and the unit of the label does not matter. ``rule="auto"`` takes ``onlinevi.Auto``:
+    better, and slower.
+
+    >>> from onlinevi.river import OnlineVIRegressor
+    >>> model = OnlineVIRegressor()
+    >>> for size in (50.0, 80.0, 110.0, 65.0, 95.0):
+    ...     model.learn_one({"size": size}, 3000.0 * size)
+    >>> bool(abs(model.predict_one({"size": 70.0}) / 210_000.0 - 1.0) < 0.05)
+    True
+    """
+
+    def _default_loss(self) -> Loss:
+        return Squared()
+
+    def _default_rule(self) -> Rule:
+        return Implicit(rate=0.5)
+
+    def _default_family(self) -> Family:
+        return MeanField(prior_std=4.0, box=None)
+
+    @property
+    def state(self) -> Any:
+        """What is known of the weights, as a value; None before the first event."""
+        return None if self._engine is None else self._engine.states[0]
+
+    def learn_one(self, x: Features, y: float) -> None:
+        engine, absent = self._take(x)
+        engine.learn(self._columns.values, absent, np.array([y], dtype=float))
+
+    def predict_one(self, x: Features) -> float:
+        if self._engine is None:
+            return 0.0
+        absent = self._columns.read(x)
+        return self._engine.mean(self._columns.values, absent)
+
+    def learn_many(self, X: Any, y: Any) -> None:
+        _each(X, y, self.learn_one)
+
+    def predict_many(self, X: Any) -> Any:
+        import pandas as pd
+
+        return pd.Series([self.predict_one(x) for x in _dicts(X)], index=X.index)
+
+
+_TRUE, _FALSE = np.array([1.0]), np.array([-1.0])
+
+
+def _dicts(X: Any) -> Iterable[Features]:
+    """The rows of a pandas table."""
+    return X.to_dict("records")  # type: ignore[no-any-return]
+
+
+def _each(X: Any, y: Any, learn_one: Any) -> None:
+    for i, (x, label) in enumerate(zip(_dicts(X), y.tolist(), strict=True)):
+        try:
+            learn_one(x, label)
+        except BadRow as refused:
+            raise BadRow(i, refused.reason) from None
