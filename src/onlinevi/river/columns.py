@@ -9,9 +9,8 @@ from operator import itemgetter
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from onlinevi.types import Vector
+from onlinevi.inputs.passes import LARGEST
 
 NONE_ABSENT = np.empty(0, dtype=np.int64)
 NEW = -1
@@ -32,7 +31,8 @@ class Columns:
         self._make_room()
 
     def _make_room(self) -> None:
-        self.values = np.zeros((1, len(self.names)))
+        self.values, self.absent = np.zeros((1, len(self.names))), NONE_ABSENT
+        self.number = 0  # of the row that was read last
         # The common case, every feature a number and there, is one lookup and one copy in C.
         plain = len(self.names) > 1 and not self._categories
         self._get = itemgetter(*self.names) if plain else None
@@ -40,23 +40,24 @@ class Columns:
         self._packed: tuple[Any, ...] | None = None
 
     def read_plain(self, x: Mapping[Any, Any]) -> bool:
-        """Put x in ``values`` if it has all features, no others, and all are numbers; else nothing is certain."""
+        """Read x if it has all features, no others, and all are numbers; False, and nothing read, if not."""
         if self._get is None or len(x) != len(self.names):
             return False
         try:
             found = self._get(x)
-            if found != self._packed:  # a row is learned soon after it was predicted
+            if found != self._packed:  # a row is learned soon after it was predicted: then all is done
                 self._packed = None
-                self._pack(self.values, 0, *found)
-                self._packed = found
+                self._pack(self.values.data, 0, *found)
+                self._packed, self.absent = found, NONE_ABSENT
+                self.number += 1
         except (KeyError, struct.error):
             return False
         return True
 
-    def read(self, x: Mapping[Any, Any]) -> NDArray[np.int64]:
-        """Put the known features of x in ``values``; returns the columns that it says nothing of."""
+    def read(self, x: Mapping[Any, Any]) -> None:
+        """Put the known features of x in ``values``, and the columns that it says nothing of in ``absent``."""
         if self.read_plain(x):
-            return NONE_ABSENT
+            return
         self._packed, row = None, self.values[0]
         row[:] = 0.0 if self.zeros else math.nan
         unsaid = np.full(len(row), not self.zeros)
@@ -67,19 +68,20 @@ class Columns:
                     row[place], unsaid[place] = 0.0, False
                 if value in places:
                     row[places[value]] = 1.0
-            elif value is None:
+            elif _is_missing(value):
                 for place in (*self._categories.get(name, {}).values(), self._numbers.get(name, NEW)):
                     if place != NEW:
                         row[place], unsaid[place] = math.nan, False
             elif name in self._numbers:
                 place = self._numbers[name]
                 row[place], unsaid[place] = _number(name, value), False
-        return np.flatnonzero(unsaid)
+        self.absent = np.flatnonzero(unsaid)
+        self.number += 1
 
     def add(self, x: Mapping[Any, Any]) -> list[int]:
         """Give columns to new features; for each new one an older column of the same category, or ``NEW``."""
         for name, value in x.items():  # refuse before anything has changed
-            if not isinstance(value, str) and value is not None:
+            if not (isinstance(value, str) or _is_missing(value)):
                 _number(name, value)
         added = []
         for name, value in x.items():
@@ -89,7 +91,7 @@ class Columns:
                     added.append(next(iter(places.values()), NEW))
                     places[value] = len(self.names)
                     self.names.append(f"{name}={value}")
-            elif value is not None and name not in self._numbers:
+            elif not _is_missing(value) and name not in self._numbers:
                 added.append(NEW)
                 self._numbers[name] = len(self.names)
                 self.names.append(name)
@@ -97,12 +99,25 @@ class Columns:
             self._make_room()
         return added
 
+    def refused(self, *, missing: bool) -> str | None:
+        """What is wrong with the values read last, by name, if a value is."""
+        for name, value in zip(self.names, self.values[0].tolist(), strict=True):
+            if value != value and not missing:
+                return f"feature {name!r} is missing: set inputs=Inputs(missing=True), or fill it in"
+            if abs(value) > LARGEST:
+                return f"feature {name!r} is {value}: needs a finite number, not beyond ±{LARGEST}; None if it is missing"
+        return None
+
     def __getstate__(self) -> dict[str, Any]:  # what was read last is nobody's business
         return {name: getattr(self, name) for name in ("zeros", "names", "_numbers", "_categories")}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
         self._make_room()
+
+
+def _is_missing(value: Any) -> bool:
+    return value is None or bool(value != value)
 
 
 def _number(name: Any, value: Any) -> float:

@@ -8,20 +8,22 @@ from dataclasses import replace
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from onlinevi import linear
 from onlinevi.auto import Auto, AutoState
 from onlinevi.inputs import Inputs, InputState
-from onlinevi.inputs.passes import HEAD
+from onlinevi.inputs.passes import HEAD, compiled
 from onlinevi.learner import BadRow, Linear, reason
 from onlinevi.losses import Logistic, Poisson
-from onlinevi.river import event
-from onlinevi.river.columns import NEW
+from onlinevi.river.columns import NEW, Columns
+from onlinevi.river.foresight import foresee
 from onlinevi.state import State
 from onlinevi.types import Vector
 
 LARGEST_EXPONENT = 700.0
+NO_WEIGHTS = np.empty(0)
+NOTHING = -1
+"""In place of the number of a row that was read."""
 
 
 class Engine(Protocol):
@@ -45,14 +47,14 @@ class Engine(Protocol):
     def branch(self) -> None:
         """One more learner at the end, who knows what the last one does."""
 
-    def probabilities(self, values: Vector, absent: NDArray[np.int64]) -> list[float]:
+    def probabilities(self, row: Columns) -> list[float]:
         """P(+1) of each learner."""
 
-    def mean(self, values: Vector, absent: NDArray[np.int64]) -> float:
+    def mean(self, row: Columns) -> float:
         """The first learner's mean of the label."""
 
-    def learn(self, values: Vector, absent: NDArray[np.int64], labels: Vector) -> None:
-        """Learn one event, a label a learner."""
+    def learn(self, row: Columns, labels: Sequence[Vector]) -> None:
+        """Learn one event, a label a learner: all of them, or none."""
 
 
 def widened(scales: InputState, added: Sequence[int], *, zeros: bool) -> InputState:
@@ -72,19 +74,21 @@ class LinearEngine:
     """Learners of one kind, whose states lie in one matrix that compiled code changes in place."""
 
     def __init__(self, learner: Linear, inputs: Inputs, dim: int) -> None:
-        self._inputs, self._scales = inputs, np.array(InputState.start(dim).array)
         start = learner.init(inputs.dim_out(dim))
-        self._plan, self._states = start.plan, np.array(start.array)[np.newaxis]
-        self._compile()
+        self._inputs, self._plan = inputs, start.plan
+        self._scales, self._states = np.array(InputState.start(dim).array), np.array(start.array)[np.newaxis]
+        self._make_room()
 
-    def _compile(self) -> None:
-        plan, scaling = self._plan, self._inputs.settings
-        self._foresee, self._learn = (
-            linear.kernel(*plan.kinds, plan.features, loop=loop) for loop in (event.foresee, event.learn)
-        )
-        self._foreseen = np.empty((len(self._states), 3))
-        self._before = self._scales, scaling, self._states, plan.sizes
-        self._fixed = plan.settings, plan.frame, plan.parameters
+    def _make_room(self) -> None:
+        """What an event needs at hand: compiled passes, views, and places to write to."""
+        plan = self._plan
+        self._prepare, self._play = compiled(False), plan.dense_kernel
+        self._foresee = linear.kernel(*plan.kinds, plan.features, loop=foresee)
+        self._rows, self._kept = list(self._states), np.empty_like(self._states)
+        self._next_scales = np.empty_like(self._scales)
+        self._prepared, self._foreseen = np.empty((1, plan.dim)), np.empty((len(self._states), 3))
+        self._fixed = plan.sizes, plan.settings, plan.frame, plan.parameters, np.empty((0, 3))
+        self._number = NOTHING
 
     @property
     def count(self) -> int:
@@ -99,50 +103,62 @@ class LinearEngine:
         return [State(array.copy(), self._plan) for array in self._states]
 
     def widen(self, added: Sequence[int], *, zeros: bool) -> None:
-        self._scales = np.array(widened(self.scales, added, zeros=zeros).array)
-        dim = self._inputs.dim_out(len(self._scales[HEAD:]) // 3)
-        wide = [state.widened(dim) for state in self.states]
+        scales = widened(self.scales, added, zeros=zeros)
+        wide = [state.widened(self._inputs.dim_out(scales.dim)) for state in self.states]
         self._plan, self._states = wide[0].plan, np.stack([state.array for state in wide])
-        self._compile()
+        self._scales = np.array(scales.array)
+        self._make_room()
 
     def branch(self) -> None:
         self._states = np.concatenate([self._states, self._states[-1:]])
-        self._compile()
+        self._make_room()
 
-    def probabilities(self, values: Vector, absent: NDArray[np.int64]) -> list[float]:
-        foreseen, loss = self._predict(values, absent), self._plan.loss
+    def probabilities(self, row: Columns) -> list[float]:
+        foreseen, loss = self._predict(row), self._plan.loss
         if isinstance(loss, Logistic):
-            return [rise for _, _, rise in foreseen]
+            return [slope for _, _, slope in foreseen]
         return [float(loss.probability(prediction, spread)) for prediction, spread, _ in foreseen]
 
-    def mean(self, values: Vector, absent: NDArray[np.int64]) -> float:
-        prediction, spread, _ = self._predict(values, absent)[0]
+    def mean(self, row: Columns) -> float:
+        prediction, spread, _ = self._predict(row)[0]
         if isinstance(self._plan.loss, Poisson):
             return math.exp(min(prediction + 0.5 * spread * spread, LARGEST_EXPONENT))
         return prediction
 
-    def _predict(self, values: Vector, absent: NDArray[np.int64]) -> list[list[float]]:
-        if not self._foresee(values, absent, *self._before, self._fixed[2], self._foreseen):
-            raise BadRow(self.count, "its prediction is not finite: a value is infinite or too large to square")
-        return self._foreseen.tolist()  # type: ignore[no-any-return]
+    def _predict(self, row: Columns) -> list[list[float]]:
+        self._read(row)
+        if not self._foresee(self._prepared, self._states, self._plan.sizes, self._plan.parameters, self._foreseen):
+            raise BadRow(self.count, "the prediction is not finite: the values are too large to square")
+        return self._foreseen.tolist()
 
-    def learn(self, values: Vector, absent: NDArray[np.int64], labels: Vector) -> None:
-        refused = self._learn(values, absent, labels, *self._before, *self._fixed)
-        if refused:
-            raise BadRow(self.count, self._why(values[0], labels, refused))
+    def _read(self, row: Columns) -> None:
+        """Prepare the row, unless it is: the scales after it lie beside those before it until it is learned."""
+        if self._number == row.number:
+            return
+        self._number = NOTHING
+        if self._prepare(row.values, self._next_scales, self._scales, self._inputs.settings, self._prepared) != 1:
+            raise BadRow(self.count, "a value is infinite or too large to square")
+        if len(row.absent):
+            # Beside a mean of 0, what is absent adds nothing to the prediction and moves no weight.
+            self._prepared[0, row.absent + int(self._inputs.intercept)] = 0.0
+        self._number = row.number
 
-    def _why(self, row: Vector, labels: Vector, refused: int) -> str:
-        if refused == event.REFUSED_BY_INPUTS:
-            refused_label = 0
-            _ = self._inputs.update(self.scales, row)  # says which column, and why
-        return reason(self._plan, row, float(labels[refused - 1]), 1.0)
+    def learn(self, row: Columns, labels: Sequence[Vector]) -> None:
+        self._read(row)
+        self._kept[:] = self._states
+        for state, label in zip(self._rows, labels, strict=True):
+            if self._play(self._prepared, label, NO_WEIGHTS, state, *self._fixed) != 1:
+                self._states[:] = self._kept
+                raise BadRow(self.count, reason(self._plan, self._prepared[0], float(label[0]), 1.0))
+        self._scales, self._next_scales = self._next_scales, self._scales
+        self._number = NOTHING
 
-    def __getstate__(self) -> dict[str, Any]:  # compiled kernels are found anew
+    def __getstate__(self) -> dict[str, Any]:  # room is made anew
         return {name: getattr(self, name) for name in ("_inputs", "_plan", "_scales", "_states")}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        self._compile()
+        self._make_room()
 
 
 class AutoEngine:
@@ -167,12 +183,12 @@ class AutoEngine:
     def branch(self) -> None:
         self.states = [*self.states, self.states[-1]]
 
-    def probabilities(self, values: Vector, absent: NDArray[np.int64]) -> list[float]:
-        return [self._learner.forecast(state, values[0]).probability for state in self.states]
+    def probabilities(self, row: Columns) -> list[float]:
+        return [self._learner.forecast(state, row.values[0]).probability for state in self.states]
 
-    def mean(self, values: Vector, absent: NDArray[np.int64]) -> float:
-        return float(self._learner.forecast(self.states[0], values[0]).mean)
+    def mean(self, row: Columns) -> float:
+        return float(self._learner.forecast(self.states[0], row.values[0]).mean)
 
-    def learn(self, values: Vector, absent: NDArray[np.int64], labels: Vector) -> None:
-        pairs = zip(self.states, labels.tolist(), strict=True)
-        self.states = [self._learner.update(state, values[0], label)[0] for state, label in pairs]
+    def learn(self, row: Columns, labels: Sequence[Vector]) -> None:
+        pairs = zip(self.states, labels, strict=True)
+        self.states = [self._learner.update(state, row.values[0], float(label[0]))[0] for state, label in pairs]

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 from river import base
 
 from onlinevi.auto import Auto
@@ -14,9 +13,10 @@ from onlinevi.families import Family, MeanField
 from onlinevi.inputs import Inputs, InputState
 from onlinevi.learner import BadRow, Linear
 from onlinevi.losses import Hinge, Logistic, Loss, Squared
-from onlinevi.river.columns import NONE_ABSENT, Columns
+from onlinevi.river.columns import Columns
 from onlinevi.river.engines import AutoEngine, Engine, LinearEngine
 from onlinevi.rules import NGVI, Implicit, Rule
+from onlinevi.types import Vector
 
 Features: TypeAlias = Mapping[Any, Any]
 Absent: TypeAlias = Literal["skip", "zero"]
@@ -41,32 +41,23 @@ class _Estimator:
         self._inputs = inputs or Inputs(missing=True)
         if absent == "skip" and not self._inputs.missing:
             raise ValueError('absent="skip" needs Inputs(missing=True): without, use absent="zero"')
-        if isinstance(rule, str):
-            if rule != "auto":
-                raise ValueError(f'rule={rule!r}: needs a rule such as Implicit(), or "auto"')
-            if family is not None or discount != 1.0:
-                raise ValueError('rule="auto" chooses families and discounts itself: leave them out')
-            self._learner: Linear | Auto = Auto(loss or self._default_loss(), self._inputs)
-        else:
-            self._learner = Linear(
-                loss or self._default_loss(),
-                rule or self._default_rule(),
-                family or self._default_family(),
-                average=False,
-                discount=discount,
-                missing=self._inputs.missing,
-            )
+        self._learner = self._make_learner()
         self._columns = Columns(zeros=absent == "zero")
         self._engine: Engine | None = None
 
-    def _default_loss(self) -> Loss:
+    def _default(self) -> tuple[Loss, Rule, Family]:
         raise NotImplementedError
 
-    def _default_rule(self) -> Rule:
-        raise NotImplementedError
-
-    def _default_family(self) -> Family:
-        raise NotImplementedError
+    def _make_learner(self) -> Linear | Auto:
+        loss, rule, family = self._default()
+        if not isinstance(self.rule, str):
+            given = self.loss or loss, self.rule or rule, self.family or family
+            return Linear(*given, average=False, discount=self.discount, missing=self._inputs.missing)
+        if self.rule != "auto":
+            raise ValueError(f'rule={self.rule!r}: needs a rule such as Implicit(), or "auto"')
+        if self.family is not None or self.discount != 1.0:
+            raise ValueError('rule="auto" chooses families and discounts itself: leave them out')
+        return Auto(self.loss or loss, self._inputs)
 
     @property
     def names(self) -> list[Any]:
@@ -78,11 +69,11 @@ class _Estimator:
         """The moments of the columns, as ``Inputs`` keeps them; None before the first event."""
         return None if self._engine is None else self._engine.scales
 
-    def _take(self, x: Features) -> tuple[Engine, NDArray[np.int64]]:
-        """The engine, with a column for every feature of x, whose values are in place; and the columns that x lacks."""
+    def _take(self, x: Features) -> Engine:
+        """Read x; the engine, with a column for every feature of it."""
         columns, engine = self._columns, self._engine
         if engine is not None and columns.read_plain(x):
-            return engine, NONE_ABSENT
+            return engine
         added = columns.add(x)
         if engine is None:
             dim = len(columns.names)
@@ -91,10 +82,21 @@ class _Estimator:
             self._engine = engine
         elif added:
             engine.widen(added, zeros=columns.zeros)
-        return engine, columns.read(x)
+        columns.read(x)
+        return engine
+
+    def _learn(self, engine: Engine, labels: Sequence[Vector]) -> None:
+        try:
+            engine.learn(self._columns, labels)
+        except BadRow as bad:
+            raise self._named(engine, bad) from None
+
+    def _named(self, engine: Engine, bad: BadRow) -> BadRow:
+        """The refusal with the feature by its name, and the row by the number of events so far."""
+        return BadRow(engine.count, self._columns.refused(missing=self._inputs.missing) or bad.reason)
 
 
-class OnlineVIClassifier(_Estimator, base.MiniBatchClassifier):
+class OnlineVIClassifier(_Estimator, base.MiniBatchClassifier):  # type: ignore[misc]
     """A Gaussian belief about the weights of each class, updated in closed form at each event.
 
     Features are scaled as they come. Classes are learned one against the rest, each as if it had been known from the start;
@@ -123,14 +125,9 @@ class OnlineVIClassifier(_Estimator, base.MiniBatchClassifier):
         self.classes: list[Any] = []
         self._two = False
 
-    def _default_loss(self) -> Loss:
-        return Logistic()
-
-    def _default_rule(self) -> Rule:
-        return NGVI()
-
-    def _default_family(self) -> Family:
-        return MeanField()
+    def _default(self) -> tuple[Loss, Rule, Family]:
+        # A narrow prior, for explicit steps: on fifty features a wide one overshoots at the start.
+        return Logistic(), NGVI(), MeanField(prior_std=0.5, box=None)
 
     @property
     def _multiclass(self) -> bool:
@@ -143,31 +140,32 @@ class OnlineVIClassifier(_Estimator, base.MiniBatchClassifier):
         return dict(zip(known, [] if self._engine is None else self._engine.states, strict=False))
 
     def learn_one(self, x: Features, y: Any) -> None:
-        engine, absent = self._take(x)
-        engine.learn(self._columns.values, absent, self._signs(engine, y))
+        engine = self._take(x)
+        self._learn(engine, self._signs(engine, y))
 
-    def _signs(self, engine: Engine, y: Any) -> Any:
+    def _signs(self, engine: Engine, y: Any) -> Sequence[Vector]:
         """+1 for the learner of this class, −1 for the others; the last learner is that of all classes yet to come."""
         if not self.classes and isinstance(y, bool | np.bool_):
             self.classes, self._two = [False, True], True
         if self._two:
             if y not in self.classes:
                 raise TypeError(f"label {y!r} after bools: give strings or numbers from the start for more than two classes")
-            return _TRUE if y else _FALSE
+            return _YES if y else _NO
         if y not in self.classes:
             if y is None or y != y:
                 raise ValueError(f"label {y!r}: needs a class; drop the event")
             engine.branch()
             self.classes.append(y)
-        signs = np.full(len(self.classes) + 1, -1.0)
-        signs[self.classes.index(y)] = 1.0
-        return signs
+        return [*(_YES[0] if label == y else _NO[0] for label in self.classes), _NO[0]]
 
     def predict_proba_one(self, x: Features, **kwargs: Any) -> dict[Any, float]:
         if self._engine is None:
             return {}
-        absent = self._columns.read(x)
-        return self._shares(self._engine.probabilities(self._columns.values, absent))
+        self._columns.read(x)
+        try:
+            return self._shares(self._engine.probabilities(self._columns))
+        except BadRow as bad:
+            raise self._named(self._engine, bad) from None
 
     def _shares(self, chances: list[float]) -> dict[Any, float]:
         if self._two:
@@ -191,7 +189,7 @@ class OnlineVIClassifier(_Estimator, base.MiniBatchClassifier):
         return pd.Series([self.predict_one(x) for x in _dicts(X)], index=X.index)
 
 
-class OnlineVIRegressor(_Estimator, base.MiniBatchRegressor):
+class OnlineVIRegressor(_Estimator, base.MiniBatchRegressor):  # type: ignore[misc]
     """A Gaussian belief about the weights of a linear predictor, updated in closed form at each event.
 
     Features are scaled as they come, and the unit of the label does not matter. ``rule="auto"`` takes ``onlinevi.Auto``:
@@ -205,14 +203,9 @@ class OnlineVIRegressor(_Estimator, base.MiniBatchRegressor):
     True
     """
 
-    def _default_loss(self) -> Loss:
-        return Squared()
-
-    def _default_rule(self) -> Rule:
-        return Implicit(rate=0.5)
-
-    def _default_family(self) -> Family:
-        return MeanField(prior_std=4.0, box=None)
+    def _default(self) -> tuple[Loss, Rule, Family]:
+        # Half the squared loss is the logarithm of a normal density: in units of the noise, whatever the label's own.
+        return Squared(), Implicit(rate=0.5), MeanField(prior_std=4.0, box=None)
 
     @property
     def state(self) -> Any:
@@ -220,14 +213,16 @@ class OnlineVIRegressor(_Estimator, base.MiniBatchRegressor):
         return None if self._engine is None else self._engine.states[0]
 
     def learn_one(self, x: Features, y: float) -> None:
-        engine, absent = self._take(x)
-        engine.learn(self._columns.values, absent, np.array([y], dtype=float))
+        self._learn(self._take(x), (np.array([y], dtype=float),))
 
     def predict_one(self, x: Features) -> float:
         if self._engine is None:
             return 0.0
-        absent = self._columns.read(x)
-        return self._engine.mean(self._columns.values, absent)
+        self._columns.read(x)
+        try:
+            return self._engine.mean(self._columns)
+        except BadRow as bad:
+            raise self._named(self._engine, bad) from None
 
     def learn_many(self, X: Any, y: Any) -> None:
         _each(X, y, self.learn_one)
@@ -238,7 +233,7 @@ class OnlineVIRegressor(_Estimator, base.MiniBatchRegressor):
         return pd.Series([self.predict_one(x) for x in _dicts(X)], index=X.index)
 
 
-_TRUE, _FALSE = np.array([1.0]), np.array([-1.0])
+_YES, _NO = (np.array([1.0]),), (np.array([-1.0]),)
 
 
 def _dicts(X: Any) -> Iterable[Features]:
