@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import struct
 from collections.abc import Mapping
+from functools import partial
 from operator import itemgetter
 from typing import Any
 
@@ -36,7 +37,7 @@ class Columns:
         # The common case, every feature a number and there, is one lookup and one copy in C.
         plain = len(self.names) > 1 and not self._categories
         self._get = itemgetter(*self.names) if plain else None
-        self._pack = struct.Struct(f"{len(self.names)}d").pack_into
+        self._pack = partial(struct.Struct(f"{len(self.names)}d").pack_into, self.values.data, 0)
         self._packed: tuple[Any, ...] | None = None
 
     def read_plain(self, x: Mapping[Any, Any]) -> bool:
@@ -47,7 +48,7 @@ class Columns:
             found = self._get(x)
             if found != self._packed:  # a row is learned soon after it was predicted: then all is done
                 self._packed = None
-                self._pack(self.values.data, 0, *found)
+                self._pack(*found)
                 self._packed, self.absent = found, NONE_ABSENT
                 self.number += 1
         except (KeyError, struct.error):

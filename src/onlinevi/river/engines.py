@@ -84,10 +84,10 @@ class LinearEngine:
         plan = self._plan
         self._prepare, self._play = compiled(False), plan.dense_kernel
         self._foresee = linear.kernel(*plan.kinds, plan.features, loop=foresee)
-        self._rows, self._kept = list(self._states), np.empty_like(self._states)
-        self._next_scales = np.empty_like(self._scales)
+        self._rows, self._next_scales = list(self._states), np.empty_like(self._scales)
         self._prepared, self._foreseen = np.empty((1, plan.dim)), np.empty((len(self._states), 3))
-        self._fixed = plan.sizes, plan.settings, plan.frame, plan.parameters, np.empty((0, 3))
+        self._to_foresee = self._prepared, self._states, plan.sizes, plan.parameters, self._foreseen
+        self._to_play = plan.sizes, plan.settings, plan.frame, plan.parameters, np.empty((0, 3))
         self._number = NOTHING
 
     @property
@@ -126,15 +126,14 @@ class LinearEngine:
         return prediction
 
     def _predict(self, row: Columns) -> list[list[float]]:
-        self._read(row)
-        if not self._foresee(self._prepared, self._states, self._plan.sizes, self._plan.parameters, self._foreseen):
+        if self._number != row.number:
+            self._read(row)
+        if not self._foresee(*self._to_foresee):
             raise BadRow(self.count, "the prediction is not finite: the values are too large to square")
         return self._foreseen.tolist()
 
     def _read(self, row: Columns) -> None:
-        """Prepare the row, unless it is: the scales after it lie beside those before it until it is learned."""
-        if self._number == row.number:
-            return
+        """Prepare the row; the scales after it lie beside those before it until it is learned."""
         self._number = NOTHING
         if self._prepare(row.values, self._next_scales, self._scales, self._inputs.settings, self._prepared) != 1:
             raise BadRow(self.count, "a value is infinite or too large to square")
@@ -144,11 +143,12 @@ class LinearEngine:
         self._number = row.number
 
     def learn(self, row: Columns, labels: Sequence[Vector]) -> None:
-        self._read(row)
-        self._kept[:] = self._states
+        if self._number != row.number:  # else it has just been predicted
+            self._read(row)
+        before = self._states.tobytes()
         for state, label in zip(self._rows, labels, strict=True):
-            if self._play(self._prepared, label, NO_WEIGHTS, state, *self._fixed) != 1:
-                self._states[:] = self._kept
+            if self._play(self._prepared, label, NO_WEIGHTS, state, *self._to_play) != 1:
+                self._states.flat[:] = np.frombuffer(before)
                 raise BadRow(self.count, reason(self._plan, self._prepared[0], float(label[0]), 1.0))
         self._scales, self._next_scales = self._next_scales, self._scales
         self._number = NOTHING

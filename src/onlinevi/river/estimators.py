@@ -148,7 +148,7 @@ class OnlineVIClassifier(_Estimator, base.MiniBatchClassifier):  # type: ignore[
         if not self.classes and isinstance(y, bool | np.bool_):
             self.classes, self._two = [False, True], True
         if self._two:
-            if y not in self.classes:
+            if y is not True and y is not False and y not in self.classes:
                 raise TypeError(f"label {y!r} after bools: give strings or numbers from the start for more than two classes")
             return _YES if y else _NO
         if y not in self.classes:
