@@ -23,7 +23,8 @@ def events() -> list[tuple[dict[str, float], bool]]:
     rng = np.random.default_rng(0)
     X, weights = rng.standard_normal((EVENTS, FEATURES)), rng.standard_normal(FEATURES)
     labels = X @ weights / np.sqrt(FEATURES) + rng.logistic(size=EVENTS) > 0
-    return [({f"feature {j}": x for j, x in enumerate(row)}, label) for row, label in zip(X.tolist(), labels.tolist())]
+    rows = [{f"feature {j}": x for j, x in enumerate(row)} for row in X.tolist()]
+    return list(zip(rows, labels.tolist(), strict=True))
 
 
 def models() -> dict[str, Callable[[], object]]:

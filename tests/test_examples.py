@@ -15,6 +15,7 @@ SAYS = {
     "covariance": ["implicit, full                0.283", "difference   0.033 ± 0.1813"],
     "drift": ["plain               0.984          0.274", "robust=5            1.026          0.006"],
     "own_loss": ["weights"],
+    "river_pipeline": ["Accuracy: 87.88%", "{'score': None}  0.31"],
     "toy": ["certified to 6e-06", "NGVI           0.3515"],
     "units": ["average loss 0.598", "age          0.052", "log-odds  0.74 ± 1.08"],
 }

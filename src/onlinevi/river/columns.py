@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 import struct
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from operator import itemgetter
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -16,6 +16,9 @@ from onlinevi.inputs.passes import LARGEST
 NONE_ABSENT = np.empty(0, dtype=np.int64)
 NEW = -1
 """In place of an older column of the same category: there is none."""
+
+Feature: TypeAlias = tuple[Any, str | None]
+"""The name of a number, or the name and the value of a category."""
 
 
 class Columns:
@@ -79,26 +82,31 @@ class Columns:
         self.absent = np.flatnonzero(unsaid)
         self.number += 1
 
-    def add(self, x: Mapping[Any, Any]) -> list[int]:
-        """Give columns to new features; for each new one an older column of the same category, or ``NEW``."""
-        for name, value in x.items():  # refuse before anything has changed
-            if not (isinstance(value, str) or _is_missing(value)):
-                _number(name, value)
-        added = []
+    def unknown(self, x: Mapping[Any, Any]) -> list[Feature]:
+        """The features of x that have no column yet."""
+        found: list[Feature] = []
         for name, value in x.items():
             if isinstance(value, str):
-                places = self._categories.setdefault(name, {})
-                if value not in places:
-                    added.append(next(iter(places.values()), NEW))
-                    places[value] = len(self.names)
-                    self.names.append(f"{name}={value}")
-            elif not _is_missing(value) and name not in self._numbers:
-                added.append(NEW)
-                self._numbers[name] = len(self.names)
-                self.names.append(name)
-        if added:
-            self._make_room()
-        return added
+                if value not in self._categories.get(name, {}):
+                    found.append((name, value))
+            elif not _is_missing(value):
+                _number(name, value)
+                if name not in self._numbers:
+                    found.append((name, None))
+        return found
+
+    def alike(self, feature: Feature) -> int:
+        """An older column of the same category, or ``NEW``."""
+        name, value = feature
+        return NEW if value is None else next(iter(self._categories.get(name, {}).values()), NEW)
+
+    def add(self, features: Sequence[Feature]) -> None:
+        """Give them columns, at the end."""
+        for name, value in features:
+            places, key = (self._numbers, name) if value is None else (self._categories.setdefault(name, {}), value)
+            places[key] = len(self.names)
+            self.names.append(name if value is None else f"{name}={value}")
+        self._make_room()
 
     def refused(self, *, missing: bool) -> str | None:
         """What is wrong with the values read last, by name, if a value is."""

@@ -12,7 +12,8 @@ import numpy as np
 from onlinevi import linear
 from onlinevi.auto import Auto, AutoState
 from onlinevi.inputs import Inputs, InputState
-from onlinevi.inputs.passes import HEAD, compiled
+from onlinevi.inputs.passes import HEAD, KIND, compiled
+from onlinevi.inputs.state import CENTRED
 from onlinevi.learner import BadRow, Linear, reason
 from onlinevi.losses import Logistic, Poisson
 from onlinevi.river.columns import NEW, Columns
@@ -77,6 +78,7 @@ class LinearEngine:
         start = learner.init(inputs.dim_out(dim))
         self._inputs, self._plan = inputs, start.plan
         self._scales, self._states = np.array(InputState.start(dim).array), np.array(start.array)[np.newaxis]
+        self._scales[KIND] = CENTRED
         self._make_room()
 
     def _make_room(self) -> None:

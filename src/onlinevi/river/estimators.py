@@ -74,16 +74,19 @@ class _Estimator:
         columns, engine = self._columns, self._engine
         if engine is not None and columns.read_plain(x):
             return engine
-        added = columns.add(x)
+        joining = columns.unknown(x)
+        if engine is not None and joining:
+            engine.widen([columns.alike(feature) for feature in joining], zeros=columns.zeros)
+        if joining:  # last: columns that the engine has not are read by nobody
+            columns.add(joining)
         if engine is None:
-            dim = len(columns.names)
-            learner = self._learner
-            engine = AutoEngine(learner, dim) if isinstance(learner, Auto) else LinearEngine(learner, self._inputs, dim)
-            self._engine = engine
-        elif added:
-            engine.widen(added, zeros=columns.zeros)
+            self._engine = engine = self._start(len(columns.names))
         columns.read(x)
         return engine
+
+    def _start(self, dim: int) -> Engine:
+        learner = self._learner
+        return AutoEngine(learner, dim) if isinstance(learner, Auto) else LinearEngine(learner, self._inputs, dim)
 
     def _learn(self, engine: Engine, labels: Sequence[Vector]) -> None:
         try:
@@ -197,9 +200,9 @@ class OnlineVIRegressor(_Estimator, base.MiniBatchRegressor):  # type: ignore[mi
 
     >>> from onlinevi.river import OnlineVIRegressor
     >>> model = OnlineVIRegressor()
-    >>> for size in (50.0, 80.0, 110.0, 65.0, 95.0):
-    ...     model.learn_one({"size": size}, 3000.0 * size)
-    >>> bool(abs(model.predict_one({"size": 70.0}) / 210_000.0 - 1.0) < 0.05)
+    >>> for i in range(300):
+    ...     model.learn_one({"size": 50.0 + 37 * i % 100}, 3000.0 * (50.0 + 37 * i % 100))
+    >>> bool(abs(model.predict_one({"size": 70.0}) / 210_000.0 - 1.0) < 0.1)
     True
     """
 
@@ -237,7 +240,8 @@ _YES, _NO = (np.array([1.0]),), (np.array([-1.0]),)
 
 
 def _dicts(X: Any) -> Iterable[Features]:
-    """The rows of a pandas table."""
+    if not hasattr(X, "iloc"):
+        raise TypeError(f"X is a {type(X).__name__}: needs a pandas DataFrame, whose columns have names; try X.to_pandas()")
     return X.to_dict("records")  # type: ignore[no-any-return]
 
 
