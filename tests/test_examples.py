@@ -18,6 +18,7 @@ SAYS = {
     "drift": ["plain               0.984          0.274", "robust=5            1.026          0.006"],
     "own_loss": ["weights"],
     "sklearn_pipeline": ["one pass: accuracy 0.974", "log-loss 0.080", "to the bit: True"],
+    "river_pipeline": ["Accuracy: 87.88%", "{'score': None}  0.31"],
     "toy": ["certified to 6e-06", "NGVI           0.3515"],
     "units": ["average loss 0.598", "age          0.052", "log-odds  0.74 ± 1.08"],
 }

@@ -119,7 +119,8 @@ class Inputs:
         return RawWeights(intercept, weights, None if std is None else np.asarray(std, dtype=float)[first:] * per_unit)
 
     @cached_property
-    def _settings(self) -> Vector:
+    def settings(self) -> Vector:
+        """As the compiled passes read them."""
         settings = np.zeros(5)
         settings[STANDARDISE], settings[INTERCEPT], settings[UNIT_ROWS] = self.standardise, self.intercept, self.unit_rows
         settings[PER_SQUASH], settings[MISSING] = 0.0 if self.squash is None else 1.0 / self.squash, self.missing
@@ -130,7 +131,7 @@ class Inputs:
         prepared = _SparseOut(rows, self) if isinstance(rows, SparseRows) else _DenseOut(rows, self)
         one_pass = compiled(rows.sparse)
         for low, high in blocks(rows):
-            used = one_pass(rows.block(low, high), array, start, self._settings, prepared.block(low, high))
+            used = one_pass(rows.block(low, high), array, start, self.settings, prepared.block(low, high))
             if low + used < high:
                 raise BadRow(low + used, self._reason(rows, low + used))
         return prepared.whole()

@@ -1,0 +1,258 @@
+"""River's interface: its own checks, exactness in blocks and as features and classes join, and dicts of all kinds."""
+
+from __future__ import annotations
+
+import copy
+import math
+import pickle
+import subprocess
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+
+import onlinevi as ovi
+
+pytest.importorskip("river")
+pd = pytest.importorskip("pandas")
+
+from river import checks, compose, datasets, evaluate, metrics, preprocessing  # noqa: E402
+
+from onlinevi.river import OnlineVIClassifier, OnlineVIRegressor  # noqa: E402
+
+RNG = np.random.default_rng(0)
+FEATURES = ("a", "b", "c")
+ROWS = (RNG.standard_normal((120, 3)) * [1.0, 1e4, 1e-3] + [5.0, 0.0, 1.0]).tolist()
+DICTS = [dict(zip(FEATURES, row, strict=True)) for row in ROWS]
+BOOLS = (np.array(ROWS) @ [1.0, 1e-4, 0.0] > 5.0).tolist()
+NUMBERS = (1e6 + np.array(ROWS) @ [3e5, -20.0, 1e8] + 1e5 * RNG.standard_normal(120)).tolist()
+KINDS = [("one", "two", "three")[(x["a"] > 5.0) + (x["b"] > 0.0)] for x in DICTS]
+INPUTS = ovi.Inputs(missing=True)
+FILLED: dict[str, Any] = {"inputs": ovi.Inputs(), "absent": "zero"}  # kernels that other tests have compiled
+
+
+def learned(model: Any, rows: Any, labels: Any) -> Any:
+    for x, y in zip(rows, labels, strict=True):
+        model.learn_one(x, y)
+    return model
+
+
+def same(first: Any, second: Any) -> bool:
+    """Equal to the bit: the states, the scales and the names."""
+    return bool(
+        first._engine.states == second._engine.states and first.scales == second.scales and first.names == second.names
+    )
+
+
+@pytest.mark.filterwarnings("default")  # River's own data sets warn
+@pytest.mark.parametrize("model", [OnlineVIClassifier(), OnlineVIRegressor()], ids=lambda model: type(model).__name__)
+def test_rivers_own_checks(model: Any) -> None:
+    checks.check_estimator(model)
+
+
+def by_hand(learner: ovi.Linear, rows: Any, labels: Any) -> tuple[ovi.State, Any]:
+    """The same events through ``Inputs`` and ``Linear``, whose states are values."""
+    _, Z = INPUTS.update_many(INPUTS.init(len(rows[0])), rows)
+    return learner.update_many(learner.init(INPUTS.dim_out(len(rows[0]))), Z, labels)
+
+
+def test_it_is_inputs_and_linear_to_the_bit() -> None:
+    model = OnlineVIClassifier(rule=ovi.Implicit(), family=ovi.FullCovariance())
+    learner = ovi.Linear(ovi.Logistic(), ovi.Implicit(), ovi.FullCovariance(), average=False, missing=True)
+    state, trace = by_hand(learner, ROWS, np.where(BOOLS, 1.0, -1.0))
+    for x, y, a, v in zip(DICTS, BOOLS, trace.prediction, trace.spread, strict=True):
+        said = model.predict_proba_one(x)
+        if said:
+            assert said[True] == pytest.approx(float(ovi.Logistic().probability(a, v)), rel=1e-12)
+        model.learn_one(x, y)
+    assert model.states[True] == state
+
+
+def test_predicting_changes_nothing() -> None:
+    quiet = learned(OnlineVIRegressor(), DICTS, NUMBERS)
+    asked = OnlineVIRegressor()
+    for x, other, y in zip(DICTS, DICTS[::-1], NUMBERS, strict=True):
+        asked.predict_one({**other, "new": 1.0, "word": "w"})
+        asked.predict_one(x)
+        asked.predict_one({"b": None})
+        asked.predict_one(x)
+        asked.learn_one(x, y)
+    assert same(quiet, asked)
+
+
+def test_a_dict_changed_after_its_prediction_is_learned_as_it_is() -> None:
+    model, plain = OnlineVIRegressor(), learned(OnlineVIRegressor(), DICTS, NUMBERS)
+    for row, y in zip(ROWS, NUMBERS, strict=True):
+        x = dict.fromkeys(FEATURES, 7.0)
+        model.predict_one(x)
+        x.update(zip(FEATURES, row, strict=True))
+        model.learn_one(x, y)
+    assert same(model, plain)
+
+
+@pytest.mark.parametrize(
+    ("make", "labels"), [(OnlineVIClassifier, BOOLS), (OnlineVIClassifier, KINDS), (OnlineVIRegressor, NUMBERS)]
+)
+def test_learn_many_is_learn_one_to_the_bit(make: Any, labels: Any) -> None:
+    one, many = learned(make(), DICTS, labels), make()
+    for start in range(0, 120, 50):
+        many.learn_many(pd.DataFrame(DICTS[start : start + 50]), pd.Series(labels[start : start + 50]))
+    assert same(one, many)
+    X = pd.DataFrame(DICTS[:5], index=list("vwxyz"))
+    assert many.predict_many(X).to_dict() == {i: one.predict_one(x) for i, x in zip("vwxyz", DICTS, strict=False)}
+
+
+def test_the_order_of_a_dict_and_the_kind_of_its_numbers_do_not_matter() -> None:
+    rows = [{"a": float(i % 5), "b": float(i % 2)} for i in range(40)]
+    others = [{"b": bool(i % 2), "a": np.int64(i % 5)} if i % 3 else {"a": i % 5, "b": np.float32(i % 2)} for i in range(40)]
+    assert same(learned(OnlineVIRegressor(), rows, range(40)), learned(OnlineVIRegressor(), others, range(40)))
+
+
+def test_a_class_that_comes_late_was_known_from_the_start() -> None:
+    model = learned(OnlineVIClassifier(), DICTS, KINDS)
+    learner = model._learner
+    for kind in set(KINDS):
+        state, _ = by_hand(learner, ROWS, np.where(np.array(KINDS) == kind, 1.0, -1.0))
+        assert model.states[kind] == state
+    said = model.predict_proba_one(DICTS[0])
+    assert list(said) == model.classes
+    assert sum(said.values()) == pytest.approx(1.0, abs=1e-12)
+
+
+def test_zeros_that_were_left_out_are_zeros() -> None:
+    """With absent="zero" features may join at any time: all is as if they had been there, as 0."""
+    rows = [{word: count for word, count in x.items() if count} for x in WORDS]
+    sparse = learned(OnlineVIClassifier(absent="zero"), rows, BOOLS)
+    full = learned(OnlineVIClassifier(absent="zero"), [{name: x[name] for name in sparse.names} for x in WORDS], BOOLS)
+    assert sparse.scales == full.scales
+    assert np.allclose(sparse.states[True].array, full.states[True].array, rtol=1e-12, atol=1e-12)  # sums of other lengths
+
+
+WORDS = [{f"w{j}": int(count) for j, count in enumerate(row)} for row in RNG.poisson(0.2, (120, 12))]
+
+
+def test_a_category_is_columns_of_0_and_1_from_the_start() -> None:
+    colours = [("red", "red", "blue", "green")[i % 4] if i < 20 or i % 5 else None for i in range(120)]
+    model = learned(OnlineVIClassifier(), [{"a": x["a"], "k": k} for x, k in zip(DICTS, colours, strict=True)], BOOLS)
+    assert model.names == ["a", "k=red", "k=blue", "k=green"]
+    columns = [[float(k == colour) if k else math.nan for colour in ("red", "blue", "green")] for k in colours]
+    rows = [[x["a"], *column] for x, column in zip(DICTS, columns, strict=True)]
+    scales, _ = INPUTS.update_many(INPUTS.init(4), rows)
+    assert model.scales == scales
+    # None hides every column of its category, and an unknown value is none of those known.
+    unsure, unknown = (abs(model.predict_proba_one({"a": 9.0, "k": k})[True] - 0.5) for k in (None, "mauve"))
+    assert unsure < unknown
+
+
+def test_what_is_absent_adds_nothing_and_learns_nothing() -> None:
+    model = learned(OnlineVIRegressor(), DICTS, NUMBERS)
+    before = model.state
+    model.learn_one({"a": 5.5, "b": 100.0}, NUMBERS[0])
+    assert model.scales.counts.tolist() == [121.0, 121.0, 120.0]
+    assert (before.mean != model.state.mean).tolist() == [True, True, True, False]
+    assert (before.std != model.state.std).tolist() == [True, True, True, False]
+    # The prediction is that of a feature at its mean, but for the row's own part in the mean.
+    absent, mean = model.predict_one({"a": 5.5, "b": 100.0}), {"a": 5.5, "b": 100.0, "c": float(model.scales.mean[2])}
+    assert absent == pytest.approx(model.predict_one(mean), rel=1e-9)
+
+
+def test_a_missing_value_makes_unsure_and_an_absent_one_does_not() -> None:
+    model = learned(OnlineVIClassifier(), [{"a": x["a"], "b": x["b"]} for x in DICTS], BOOLS)
+    absent, missing, nan = ({"a": 9.0}, {"a": 9.0, "b": None}, {"a": 9.0, "b": math.nan})
+    assert model.predict_proba_one(missing) == model.predict_proba_one(nan)
+    assert 0.5 < model.predict_proba_one(missing)[True] < model.predict_proba_one(absent)[True]
+
+
+def test_the_unit_of_the_label_does_not_matter() -> None:
+    units = [learned(OnlineVIRegressor(), DICTS, [scale * y for y in NUMBERS]) for scale in (1.0, 2.0**-30)]
+    first, second = (model.predict_one(DICTS[0]) for model in units)
+    assert first == pytest.approx(second * 2.0**30, rel=1e-9)
+
+
+def test_losses_of_other_labels() -> None:
+    counts = [int(3 + (x["a"] > 5.0)) for x in DICTS]
+    poisson = learned(OnlineVIRegressor(loss=ovi.Poisson(), rule=ovi.Implicit(), **FILLED), DICTS, counts)
+    assert 2.5 < poisson.predict_one(DICTS[0]) < 4.5
+    hinge = learned(OnlineVIClassifier(loss=ovi.Hinge(), **FILLED), DICTS, BOOLS)
+    assert np.mean([hinge.predict_one(x) == y for x, y in zip(DICTS, BOOLS, strict=True)]) > 0.9
+
+
+def test_auto_behind_it() -> None:
+    X = np.array(ROWS[:60])
+    model = learned(OnlineVIRegressor(rule="auto", **FILLED), DICTS[:60], NUMBERS[:60])
+    learner = ovi.Auto(loss=ovi.Squared())
+    state, _ = learner.update_many(learner.init(3), X, NUMBERS[:60])
+    assert model.predict_one(DICTS[70]) == learner.forecast(state, ROWS[70]).mean
+    model.learn_one({"a": 1.0, "new": "word"}, 1e6)
+    assert model.state.count == 61
+    assert model.names == [*FEATURES, "new=word"]
+    kinds = learned(OnlineVIClassifier(rule="auto", **FILLED), DICTS[:20], KINDS[:20])
+    assert sum(kinds.predict_proba_one(DICTS[0]).values()) == pytest.approx(1.0, abs=1e-12)
+
+
+def test_copies_and_pickles_go_on_alike_and_apart() -> None:
+    model = learned(OnlineVIClassifier(), DICTS[:60], KINDS[:60])
+    twins = copy.deepcopy(model), pickle.loads(pickle.dumps(model))
+    learned(model, DICTS[60:], KINDS[60:])
+    assert not same(model, twins[0])
+    for twin in twins:
+        assert same(model, learned(twin, DICTS[60:], KINDS[60:]))
+
+
+def test_a_refused_event_leaves_no_trace() -> None:
+    model = learned(OnlineVIRegressor(), DICTS, NUMBERS)
+    before = pickle.dumps(model)
+    with pytest.raises(ovi.BadRow, match="row 120: feature 'b' is inf"):
+        model.learn_one({"a": 1.0, "b": math.inf, "c": 0.0}, 1.0)
+    with pytest.raises(ovi.BadRow, match="label nan"):
+        model.learn_one(DICTS[0], math.nan)
+    with pytest.raises(ovi.BadRow, match="overflow"):
+        model.learn_one(DICTS[0], 1e200)
+    with pytest.raises(TypeError, match=r"feature 'a' is \[1\]: needs a number"):
+        model.learn_one({"new": 1.0, "a": [1]}, 1.0)
+    with pytest.raises(ovi.BadRow, match="feature 'c' is inf"):
+        model.predict_one({"c": math.inf})
+    assert pickle.dumps(model) == before
+    with pytest.raises(ovi.BadRow, match="row 1: feature 'a' is inf"):
+        model.learn_many(pd.DataFrame([DICTS[0], {**DICTS[0], "a": math.inf}]), pd.Series(NUMBERS[:2]))
+    kinds = learned(OnlineVIClassifier(), DICTS, BOOLS)
+    with pytest.raises(TypeError, match="label 'maybe' after bools"):
+        kinds.learn_one(DICTS[0], "maybe")
+
+
+def test_a_feature_that_cannot_join_is_refused_and_forgotten() -> None:
+    """A ridge would have moved the new weight at every event: the state refuses, and the columns must not go ahead of it."""
+    model = learned(OnlineVIRegressor(loss=ovi.Squared(ridge=0.1), rule=ovi.NGVI(step=0.1)), DICTS[:9], range(9))
+    before = pickle.dumps(model)
+    with pytest.raises(ValueError, match="ridge"):
+        model.learn_one({**DICTS[0], "new": 1.0}, 1.0)
+    assert pickle.dumps(model) == before
+    model.learn_one(DICTS[9], 1.0)
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"rule": "best"}, 'such as Implicit\\(\\), or "auto"'),
+        ({"rule": "auto", "discount": 0.9}, "leave them out"),
+        ({"absent": "mean"}, '"skip"'),
+        ({"inputs": ovi.Inputs()}, 'absent="zero"'),
+    ],
+)
+def test_bad_settings_are_refused(settings: dict[str, Any], words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        OnlineVIRegressor(**settings)
+
+
+def test_in_a_pipeline_under_evaluation() -> None:
+    model = compose.Pipeline(compose.Discard("is_popular"), preprocessing.MinMaxScaler(), OnlineVIClassifier())
+    assert evaluate.progressive_val_score(datasets.Phishing(), model, metrics.Accuracy()).get() > 0.87
+    score = evaluate.progressive_val_score(datasets.Phishing(), OnlineVIClassifier(), metrics.LogLoss()).get()
+    assert score < 0.27  # River's scaled logistic regression: 0.33
+
+
+def test_without_river_it_says_what_to_install() -> None:
+    code = "import sys, onlinevi; sys.modules['river'] = None; import onlinevi.river"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert 'ImportError: onlinevi.river needs River: pip install "onlinevi[river]"' in done.stderr
