@@ -11,6 +11,7 @@ from onlinevi.hindsight import Hindsight, hindsight
 from onlinevi.inputs import Inputs
 from onlinevi.learner import BadRow, Linear, learn
 from onlinevi.losses import Absolute, Hinge, Logistic, Loss, Pinball, Poisson, Squared
+from onlinevi.plot import plot
 from onlinevi.risk import risk_bound
 from onlinevi.rules import (
     NGVI,
@@ -86,6 +87,7 @@ __all__ = [
     "ewa",
     "hindsight",
     "learn",
+    "plot",
     "risk_bound",
 ]
 
