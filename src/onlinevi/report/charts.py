@@ -144,7 +144,7 @@ def _posterior(path: PosteriorPath) -> Chart:
     axis = Axis.around("weight", spans)
     caption = (
         "The weight of a feature as it was learned, and the range it lies in with about 95 % probability (±2 std): shown are "
-        "the surest features and those that moved most. A range that keeps off 0 is a feature that matters. Choose which."
+        "the surest features and those that moved most. Where a range keeps off 0, the sign is sure. Choose which."
     )
     figure = {
         "data": data,
