@@ -150,6 +150,15 @@ def test_only_the_head_is_needed() -> None:
     assert "Predict diagnosis" in page(bare, "")
 
 
+def test_many_columns_are_cut() -> None:
+    run = classes_run()
+    assert run.data is not None
+    many = replace(run, data=[replace(run.data[0], name=f"column {k} of many") for k in range(201)])
+    words = Elements(page(many, "")).words
+    assert "201 columns, of which the first 200 are shown." in words
+    assert sum(word.endswith(" of many") for word in words) == 200
+
+
 def test_empty_parts_draw_nothing() -> None:
     empty = {"steps": [], "certified": [], "coverage": [], "target": 0.9, "loss": [], "average_loss": [], "names": []}
     empty |= {"mean": [], "std": [], "rows_per_second": []}

@@ -115,7 +115,8 @@ def _chart(chart: Chart) -> str:
     )
     switches = "".join(
         f'<button type="button" style="--own: var(--feature-{k})" data-feature="{k}" '
-        f'aria-pressed="{"true" if k < chart.figure["shown"] else "false"}" title="{escape(why)}">{escape(name)}</button>'
+        f'aria-pressed="{"true" if k < chart.figure["shown"] else "false"}" title="{escape(name)}: {escape(why)}">'
+        f"{escape(name)}</button>"
         for k, (name, why) in enumerate(chart.features)
     )
     return (
@@ -156,9 +157,10 @@ def _data(columns: list[Column]) -> str:
     rows = (
         [each.name, each.kind, number(each.mean), number(each.std), f"{each.missing:,}"] for each in columns[:COLUMNS_SHOWN]
     )
-    more = len(columns) - COLUMNS_SHOWN
-    note = f"<p>{more:,} further columns are not shown.</p>" if more > 0 else ""
-    return f"<section><h2>Data</h2>{_table(['column', 'kind', 'mean', 'std', 'missing'], rows, numeric=3)}{note}</section>"
+    note = f"{len(columns):,} {'column' if len(columns) == 1 else 'columns'}"
+    note += f", of which the first {COLUMNS_SHOWN} are shown." if len(columns) > COLUMNS_SHOWN else "."
+    table = _table(["column", "kind", "mean", "std", "missing"], rows, numeric=3)
+    return f"<section><h2>Data</h2><p>{note}</p>{table}</section>"
 
 
 def _settings(results: Results) -> str:
