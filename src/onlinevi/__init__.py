@@ -12,6 +12,7 @@ from onlinevi.hindsight import Hindsight, hindsight
 from onlinevi.inputs import Inputs
 from onlinevi.learner import BadRow, Linear, learn
 from onlinevi.losses import Absolute, Hinge, Logistic, Loss, Pinball, Poisson, Squared
+from onlinevi.plot import plot
 from onlinevi.risk import risk_bound
 from onlinevi.rules import (
     NGVI,
@@ -89,6 +90,7 @@ __all__ = [
     "hindsight",
     "learn",
     "load",
+    "plot",
     "risk_bound",
     "save",
 ]

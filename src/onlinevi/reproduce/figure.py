@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from onlinevi.plot.style import STYLE, blank, first_step
 from onlinevi.reproduce.claims import group, mean_curve
 from onlinevi.reproduce.panels import PANELS
 from onlinevi.reproduce.runs import RULES, Run
@@ -21,23 +22,6 @@ COLOURS = {"OGA": "#e6b400", "OGA-EL": "#d62728", "SVA": "#1f77b4", "SVB": "#8e4
 WIDTHS = dict(zip(COLOURS, (3.2, 2.5, 1.8, 1.4, 1.4), strict=True))
 """The first drawn are the widest: where rules agree, all stay visible."""
 EXACT = {"color": "#555555", "linestyle": (0, (4, 2)), "label": "EWA (exact)"}
-STYLE = {
-    "font.size": 9,
-    "axes.titlesize": 10,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.grid": True,
-    "grid.color": "#e4e4e4",
-    "grid.linewidth": 0.6,
-    "lines.linewidth": 1.4,
-    "legend.frameon": False,
-    "pdf.fonttype": 42,
-}
-
-
-def first_step(T: int) -> int:
-    """Where an axis begins: earlier averages are of a handful of events."""
-    return max(10, T // 1000)
 
 
 def draw(runs: Sequence[Run], exact: ExactPosterior | None, guarantees: Sequence[Guarantee], folder: Path) -> list[Path]:
@@ -48,16 +32,6 @@ def draw(runs: Sequence[Run], exact: ExactPosterior | None, guarantees: Sequence
         paths = _save(_panels(runs, exact), folder / "figure")
         paths += _save(_guarantees(guarantees), folder / "guarantees") if guarantees else []
         return paths + (_save(_divergences(exact), folder / "posterior") if exact is not None else [])
-
-
-def _figure(width: float, height: float) -> Any:
-    # Without pyplot: no display is looked for, and nothing stays in a global list.
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(width, height), layout="constrained")
-    FigureCanvasAgg(figure)
-    return figure
 
 
 def _save(figure: Any, stem: Path) -> list[Path]:
@@ -79,7 +53,7 @@ def _panels(runs: Sequence[Run], exact: ExactPosterior | None) -> Any:
 def _grid(count: int) -> tuple[Any, Any]:
     columns = min(3, count)
     rows = -(-count // columns)
-    figure = _figure(3.4 * columns, 2.6 * rows + 0.45)
+    figure = blank(3.4 * columns, 2.6 * rows + 0.45)
     grid = figure.subplots(rows, columns, squeeze=False).ravel()
     for axes in grid[count:]:
         axes.set_axis_off()
@@ -152,7 +126,7 @@ def _short(value: float) -> str:
 
 
 def _divergences(exact: ExactPosterior) -> Any:
-    figure = _figure(4.6, 3.0)
+    figure = blank(4.6, 3.0)
     axes = figure.subplots()
     for rule, values in exact.divergence.items():
         axes.plot(exact.divergence_steps, values, color=COLOURS[rule], label=rule, marker=".", markersize=3)

@@ -71,6 +71,11 @@ class Calibrated:
         return float(np.exp(self.array[LOG_RATIO]))
 
     @property
+    def target(self) -> float:
+        """The coverage asked for."""
+        return 1.0 - float(self.settings[MISS_RATE])
+
+    @property
     def coverage(self) -> float:
         """The part of the labels that lay in their intervals; NaN before the second event, which has the first interval."""
         asked = self.count - 1
