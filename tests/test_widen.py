@@ -78,9 +78,9 @@ def test_families_with_a_prior_for_each_coordinate_give_new_ones_the_last() -> N
     assert ovi.FullCovariance(box=None).widened(4) == ovi.FullCovariance(box=None)
 
 
-def pool(dim: int) -> Aggregate:
+def pool() -> Aggregate:
     """Learners of the default's kernel; the second forgets so little that it does not show."""
-    family = ovi.FullCovariance(prior_std=(2.0,) * dim, box=None)
+    family = ovi.FullCovariance(prior_std=2.0, box=None)
     loss, rule = ovi.Squared(robust=7.0), ovi.Implicit(0.5)
     learners = [ovi.Linear(loss, rule, family, average=False, discount=discount) for discount in (1.0, 1.0 - 1e-12)]
     return Aggregate([*learners, replace(learners[0], rule=ovi.Implicit(0.05))], rate=AdaHedge())
@@ -88,10 +88,10 @@ def pool(dim: int) -> Aggregate:
 
 def test_an_aggregate_is_widened_learner_by_learner() -> None:
     X, y = late_columns()
-    narrow, _ = pool(3).update_many(pool(3).init(3), X[:25, :3], y[:25])
-    whole, _ = pool(5).update_many(pool(5).init(5), X[:25], y[:25])
-    _, after = pool(3).update_many(pool(3).widen(narrow, 5), X[25:], y[25:])
-    _, expected = pool(5).update_many(whole, X[25:], y[25:])
+    narrow, _ = pool().update_many(pool().init(3), X[:25, :3], y[:25])
+    whole, _ = pool().update_many(pool().init(5), X[:25], y[:25])
+    _, after = pool().update_many(pool().widen(narrow, 5), X[25:], y[25:])
+    _, expected = pool().update_many(whole, X[25:], y[25:])
     np.testing.assert_allclose(after.prediction, expected.prediction, rtol=1e-8)
     np.testing.assert_allclose(after.weights, expected.weights, rtol=1e-7)
 

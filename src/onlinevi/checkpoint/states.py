@@ -35,6 +35,10 @@ RESIDUAL_SUMS = {
     "squares": calibration.SQUARES,
     "weight": calibration.WEIGHT,
     "log_ratio": calibration.LOG_RATIO,
+    "last": calibration.LAST,
+    "last_but_one": calibration.LAST_BUT_ONE,
+    "plain_squares": calibration.PLAIN_SQUARES,
+    "plain_weight": calibration.PLAIN_WEIGHT,
 }
 RESIDUAL_SETTINGS = {"miss_rate": calibration.MISS_RATE, "step": calibration.STEP, "kept": calibration.KEPT}
 ROWS_SEEN = {"none": NONE_YET, "dense": CENTRED, "sparse": UNCENTRED}

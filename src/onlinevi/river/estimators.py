@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, TypeAlias
 
@@ -47,6 +48,11 @@ class _Estimator:
 
     def _default(self) -> tuple[Loss, Rule, Family]:
         raise NotImplementedError
+
+    @property
+    def _raw_memory_usage(self) -> int:
+        """What River shows as memory: the state as it would be pickled. Compiled kernels are shared, and not the model's."""
+        return len(pickle.dumps(self))
 
     def _make_learner(self) -> Linear | Auto:
         loss, rule, family = self._default()
