@@ -331,6 +331,7 @@ def test_libsvm_is_a_matrix_that_widens(tmp_path: Path, monkeypatch: pytest.Monk
         (b"PAR1 and no more", "no readable Parquet"),
         (b"ARROW1\0\0 and no more", "no readable Arrow"),
     ],
+    ids=lambda value: value if isinstance(value, str) else "bytes",
 )
 def test_what_cannot_be_read_is_named(tmp_path: Path, data: bytes, message: str) -> None:
     path = tmp_path / "t"
