@@ -357,6 +357,8 @@ def test_settings_are_checked(tmp_path: Path) -> None:
 
 
 CHILD = """
+import signal
+signal.signal(signal.SIGINT, signal.default_int_handler)  # whoever runs the tests in the background has it ignored
 from onlinevi.files import open_stream
 stream = open_stream("-")
 try:
