@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from catalogue import name, stream
+from catalogue import stream
 from oracles import expectation
 from scipy.sparse import csr_array
 from scipy.special import logsumexp
