@@ -20,7 +20,7 @@ from sklearn.utils.estimator_checks import estimator_checks_generator, parametri
 
 import onlinevi as ovi
 from onlinevi.sklearn import OnlineVIClassifier, OnlineVIRegressor, coupling
-from onlinevi.sklearn.log_odds import predicted_log_odds
+from onlinevi.prepared.log_odds import predicted_log_odds
 
 REORDERED = "rows in another order are another stream"
 EXPECTED_FAILURES = {

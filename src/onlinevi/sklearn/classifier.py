@@ -16,7 +16,7 @@ from onlinevi.inputs import Inputs
 from onlinevi.losses import Logistic, Loss
 from onlinevi.rules import Rule
 from onlinevi.sklearn import coupling
-from onlinevi.sklearn.choice import CLASS_LOSSES
+from onlinevi.prepared.choice import CLASS_LOSSES
 from onlinevi.sklearn.estimator import OnlineVIEstimator
 from onlinevi.types import Vector
 

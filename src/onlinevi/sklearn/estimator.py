@@ -17,7 +17,7 @@ from onlinevi.learner import BadRow
 from onlinevi.losses import Loss
 from onlinevi.rows import BLOCK_VALUES, as_weights
 from onlinevi.rules import Rule
-from onlinevi.sklearn.choice import Learner, choose, named
+from onlinevi.prepared.choice import Learner, choose, named
 from onlinevi.types import Vector
 
 
