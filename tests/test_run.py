@@ -280,3 +280,59 @@ def test_curves_stay_short_and_end_at_the_end() -> None:
     np.testing.assert_array_equal(whole.table, cut.table)
     assert whole.table[-1] == 1000.0
     assert (np.diff(whole.table[:-1, 0]) == whole.stride).all()
+
+
+def test_predict_says_what_the_model_says(rows: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    model, new = tmp_path / "out" / "model.ovi", tmp_path / "new.csv"
+    assert main(["run", str(rows), "--target", "sold", "--rule", "implicit", "--out", str(tmp_path / "out")]) == 0
+    before = model.read_bytes()
+    new.write_text("b,a,town\n100,1,t0\n-50,,t1\n1e200,0,t0\n0,0,never met\n")
+    capsys.readouterr()
+    assert main(["predict", str(model), str(new), "--bad-rows", "skip"]) == 0
+    printed = capsys.readouterr()
+    assert "1 bad rows were left out" in printed.err
+    found = list(csv.DictReader(printed.out.splitlines()))
+    assert [row["row"] for row in found] == ["0", "1", "3"]
+    job = load_job(model)
+    places = {job.schema.name(place): place for place in range(job.schema.width)}
+    X = np.zeros((3, job.schema.width))
+    X[0, [places["a"], places["b"], places["town=t0"]]] = 1.0, 100.0, 1.0
+    X[1, [places["a"], places["b"], places["town=t1"]]] = np.nan, -50.0, 1.0
+    expected = job.learner.forecast(job.state, X).probability
+    assert [float(row["probability"]) for row in found[:2]] == expected.tolist()[:2]
+    assert float(found[2]["probability"]) == pytest.approx(float(expected[2]), abs=0.1)
+    assert model.read_bytes() == before
+    (tmp_path / "other.csv").write_text("c\n1\n")
+    assert main(["predict", str(model), str(tmp_path / "other.csv")]) == 2
+    assert "none of the columns" in capsys.readouterr().err
+
+
+def test_info_and_report_tell_of_a_run(rows: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "out"
+    assert main(["run", str(rows), "--target", "sold", "--rule", "implicit", "--out", str(out), "--json"]) == 0
+    summary = told(capsys)
+    assert main(["info", str(out / "model.ovi"), "--json"]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert (facts["events"], facts["average_loss"]) == (summary["events"], summary["average_loss"])
+    weights = {weight["name"]: weight for weight in facts["weights"]}
+    assert weights["a"]["mean"] / weights["b"]["mean"] == pytest.approx(-100.0, rel=0.2), "the rows were made so"
+    assert main(["info", str(out / "model.ovi")]) == 0
+    assert "Certain, whatever the data" in capsys.readouterr().out
+    document = json.loads((out / "run.json").read_text())
+    assert document["posterior"]["steps"][-1] <= ROWS
+    assert 32 <= len(document["posterior"]["steps"]) <= 64
+    assert document["trace"]["steps"][-1] == ROWS
+    assert document["trace"]["average_loss"][-1] == summary["average_loss"]
+    assert sum(document["calibration"]["count"]) == ROWS
+    pytest.importorskip("plotly", reason='plotly is missing: pip install "onlinevi[report]"')
+    (out / "report.html").unlink()
+    assert main(["report", str(out)]) == 0
+    assert "Predict sold" in (out / "report.html").read_text()
+    assert main(["report", str(tmp_path)]) == 2
+
+
+def test_a_plain_learner_is_no_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    learner = ovi.Linear(ovi.Logistic(), ovi.Implicit())
+    ovi.save(tmp_path / "m.ovi", learner, learner.init(2))
+    assert main(["info", str(tmp_path / "m.ovi")]) == 2
+    assert "no run of a file" in capsys.readouterr().err

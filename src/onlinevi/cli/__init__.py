@@ -6,11 +6,12 @@ Exit codes: 0 done; 1 failed; 2 a wrong call, data that cannot be had, or a bad 
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 
 from onlinevi import __version__
-from onlinevi.cli import bounds, data, reproduce, run
+from onlinevi.cli import bounds, data, info, predict, report, reproduce, run
 
 EXITS = "Exit codes: 0 done; 1 failed; 2 a wrong call, data that cannot be had, or a bad row; 130 interrupted; 143 terminated."
 
@@ -24,6 +25,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("interrupted: finished runs are kept, the same call goes on after them", file=sys.stderr)
         return 130
+    except BrokenPipeError:  # a reader such as head has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
     except (LookupError, ValueError, ImportError, FileNotFoundError) as error:
         print(f"onlinevi: {error}", file=sys.stderr)
         return 2
@@ -33,6 +37,6 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="onlinevi", description="Online Bayesian learning with guarantees.", epilog=EXITS)
     parser.add_argument("--version", action="version", version=f"onlinevi {__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    for command in (run, reproduce, data, bounds):
+    for command in (run, predict, info, report, reproduce, data, bounds):
         command.add(commands)
     return parser
