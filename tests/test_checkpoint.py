@@ -280,6 +280,7 @@ def test_the_first_versions_default_goes_on_with_its_own_learners() -> None:
 
 def test_every_sum_has_a_name() -> None:
     assert sorted(states.SUMS.values()) == list(range(linear.HEAD))
+    assert sorted(states.RESIDUAL_SUMS.values()) == list(range(len(ovi.Calibration().init().array)))
 
 
 def test_an_older_file_loads_after_the_head_has_grown(saved: bytes, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

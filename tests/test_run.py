@@ -290,7 +290,7 @@ def test_predict_says_what_the_model_says(rows: Path, tmp_path: Path, capsys: py
     capsys.readouterr()
     assert main(["predict", str(model), str(new), "--bad-rows", "skip"]) == 0
     printed = capsys.readouterr()
-    assert "1 bad rows were left out" in printed.err
+    assert "1 bad row left out" in printed.err
     found = list(csv.DictReader(printed.out.splitlines()))
     assert [row["row"] for row in found] == ["0", "1", "3"]
     job = load_job(model)

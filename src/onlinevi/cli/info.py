@@ -6,7 +6,7 @@ import argparse
 import json
 from pathlib import Path
 
-from onlinevi.cli.parser import Commands
+from onlinevi.cli.parser import Commands, bad_rows
 
 SHOWN = 30
 
@@ -32,7 +32,7 @@ def _run(options: argparse.Namespace) -> int:
         print(json.dumps(facts, ensure_ascii=False))
         return 0
     print(f"{facts['task']}.")
-    print(f"{facts['events']:,} events, average loss {facts['average_loss']:.4g}; {facts['bad_rows']:,} bad rows left out.")
+    print(f"{facts['events']:,} events, average loss {facts['average_loss']:.4g}; {bad_rows(facts['bad_rows'])} left out.")
     print("Settings: " + ", ".join(f"{name} {value}" for name, value in facts["settings"].items()) + ".")
     print(f"Learned from {facts['source']}, started {facts['started']}.")
     print(facts["certificate"])

@@ -7,7 +7,7 @@ import sys
 from contextlib import closing
 from pathlib import Path
 
-from onlinevi.cli.parser import Commands
+from onlinevi.cli.parser import Commands, bad_rows
 
 
 def add(commands: Commands) -> None:
@@ -44,5 +44,5 @@ def _run(options: argparse.Namespace) -> int:
                 predict_stream(job, stream, file.write, left_out, as_json=options.out.suffix != ".csv")
         left_out.settle()
     if left_out.count:
-        print(f"{left_out.count:,} bad rows were left out", file=sys.stderr)
+        print(bad_rows(left_out.count) + " left out", file=sys.stderr)
     return 0

@@ -10,7 +10,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from onlinevi.cli.parser import Commands
+from onlinevi.cli.parser import Commands, bad_rows
 
 EXAMPLES = """examples:
   onlinevi run patients.csv --target diagnosis --out out
@@ -83,10 +83,9 @@ def _run(options: argparse.Namespace) -> int:
         job = run.job
         job.notes.setdefault("started", datetime.now(UTC).isoformat(timespec="seconds"))
         job.notes.setdefault("command", "onlinevi " + " ".join(options.arguments))
-        if job.schema.task is not None and not run.resumed:
-            print(f"{settings.target}: {job.schema.task.why}", file=sys.stderr)
-        elif run.resumed:
-            print(f"resumed behind {job.account.count:,} events", file=sys.stderr)
+        print(
+            f"resumed behind {job.account.count:,} events" if run.resumed else f"{settings.target}: {job.why}", file=sys.stderr
+        )
         ticker = Ticker(options.file, job.account.count) if sys.stderr.isatty() else None
         ended, why = run.go(stopper, ticker)
         if ticker is not None:
@@ -133,7 +132,7 @@ def _tell(document: dict[str, Any], wrote: list[Path], *, as_json: bool) -> None
     if summary["average_loss"] is not None and task["kind"] == "classes":
         print(f"Average loss {summary['average_loss']:.4g}.")
     if summary["bad_rows"]["count"]:
-        print(f"{summary['bad_rows']['count']:,} bad rows were left out.")
+        print(bad_rows(summary["bad_rows"]["count"]) + " left out.")
     if summary["seconds"]:
         print(f"{summary['seconds']:.1f} s.")
     if wrote:

@@ -8,7 +8,6 @@ import numpy as np
 
 from onlinevi.certificate import certificate
 from onlinevi.job.job import Job
-from onlinevi.job.moments import raw_weights
 from onlinevi.job.outcome import results
 from onlinevi.prepared import PreparedState
 
@@ -51,7 +50,8 @@ def certified(job: Job) -> str:
 
 def weights(job: Job) -> list[dict[str, Any]]:
     """Each feature's weight in the units of the data, the most stds from 0 first."""
-    mean, std = raw_weights(job.learner, job.state)
+    raw = job.learner.inputs.raw_weights(job.state.inputs, job.state.mean, job.state.std)
+    mean, std = raw.weights, np.zeros(len(raw.weights)) if raw.std is None else raw.std
     sure = np.abs(mean) / np.where(std > 0.0, std, 1.0)
     names = [job.schema.name(place) for place in range(len(mean))]
     order = np.argsort(-sure, kind="stable").tolist()

@@ -44,6 +44,8 @@ class Job:
         self.settings, self.schema = settings, schema
         self.kind: Asked = settings.kind(schema.task)
         self.learner: Learner = settings.learner(schema.task)
+        self.why = schema.task.why
+        """Why the task is what it is, in words."""
         self.state: Any = None
         """None before the first row."""
         self.account, self.moments = Account(self.kind), Moments()

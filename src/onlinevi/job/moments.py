@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from onlinevi.certificate import certificate
 from onlinevi.prepared import Learner, PreparedState
-from onlinevi.types import Vector
 
 MOST = 64
 WIDEST = 200
@@ -22,7 +19,7 @@ class Moments:
         self.stride = 1
         self.steps: list[int] = []
         self.weights: list[list[list[float]]] = []
-        """The mean and the std of each weight, in the units of the data; empty where there are too many features."""
+        """The mean and the std of the weight of each prepared feature, all of one scale; empty where there are too many."""
         self.certified: list[float | None] = []
         """Regret a row; None where nothing is certain."""
 
@@ -35,7 +32,8 @@ class Moments:
         if count % self.stride:
             return
         self.steps.append(count)
-        self.weights.append([part.tolist() for part in raw_weights(learner, state)] if state.inputs.dim <= WIDEST else [])
+        first = int(learner.inputs.intercept)
+        self.weights.append([state.mean[first:].tolist(), state.std[first:].tolist()] if state.inputs.dim <= WIDEST else [])
         self.certified.append(certified_regret(state) if certify else None)
         if len(self.steps) > MOST:
             self.stride *= 2
@@ -47,12 +45,6 @@ class Moments:
     def put(self, saved: dict[str, Any]) -> None:
         """Go on from what ``to_json`` gave."""
         vars(self).update(saved)
-
-
-def raw_weights(learner: Learner, state: Any) -> tuple[Vector, Vector]:
-    """The mean and the std of each feature's weight in the units of the data."""
-    raw = learner.inputs.raw_weights(state.inputs, state.mean, state.std)
-    return raw.weights, np.zeros(len(raw.weights)) if raw.std is None else raw.std
 
 
 def certified_regret(state: Any) -> float | None:

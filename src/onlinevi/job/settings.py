@@ -56,7 +56,11 @@ class Settings:
     def schema(self, seen: Sequence[Batch]) -> Schema:
         """How the columns of a stream that begins so become numbers, and what is to be predicted."""
         columns = Columns(missing=self.missing, keep=self.keep, drop=self.drop)
-        told = None if self.task in (None, "classes") else Task("counts" if self.task == "counts" else "numbers")
+        told = (
+            None
+            if self.task in (None, "classes")
+            else Task("counts" if self.task == "counts" else "numbers", why=f"{self.task}, as told")
+        )
         schema = columns.learn(seen, self.target, told)
         task = schema.task
         assert task is not None
