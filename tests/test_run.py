@@ -9,6 +9,7 @@ import random
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -139,9 +140,9 @@ def command(folder: Path, rows: Path) -> list[str]:
 def test_a_run_killed_again_and_again_ends_with_the_same_bits(tmp_path: Path) -> None:
     """Kills fall into checkpoints, learning and reading; each run gets a checkpoint further at least."""
     rows, draw = tmp_path / "rows.csv", random.Random(0)
-    write_rows(rows, 80_000)
+    write_rows(rows, 8000 * KILLS)
     lines = rows.read_text().splitlines(keepends=True)
-    for place in (500, 700, 50_000, 79_999):
+    for place in (500, 700, 5000 * KILLS, 8000 * KILLS - 1):
         lines[place] = "1,2\n"
     rows.write_text("".join(lines))
     whole, broken = tmp_path / "whole", tmp_path / "broken"
@@ -231,6 +232,28 @@ def test_a_signal_while_rows_are_awaited_ends_the_run_with_what_is_known(rows: P
             assert running.wait(60) == 128 + number
         document = json.loads((tmp_path / "o" / "run.json").read_text())
         assert (document["summary"]["events"], document["summary"]["stopped"]) == (ROWS, "interrupted")
+
+
+def test_a_silent_pipe_can_be_left(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pipe, done = tmp_path / "pipe.csv", threading.Event()
+    os.mkfifo(pipe)
+    writer = os.open(pipe, os.O_RDWR)
+    before = signal.signal(signal.SIGTERM, lambda *_: None)  # one that comes too early is to harm nothing
+
+    def knock() -> None:
+        while not done.wait(1.0):
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    knocking = threading.Thread(target=knock)
+    knocking.start()
+    try:
+        assert main(["run", str(pipe), "--target", "sold"]) == 143
+    finally:
+        done.set()
+        knocking.join()
+        signal.signal(signal.SIGTERM, before)
+        os.close(writer)
+    assert "before the first row" in capsys.readouterr().err
 
 
 def test_a_bad_row_stops_behind_the_rows_before_it(rows: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from contextlib import ExitStack
 from datetime import UTC, datetime
 from importlib.util import find_spec
 from pathlib import Path
@@ -70,7 +71,7 @@ def _run(options: argparse.Namespace) -> int:
     from onlinevi.cli.ticker import Ticker
     from onlinevi.job import Settings, results
     from onlinevi.job.running import Places, Run
-    from onlinevi.job.stopper import Stopper
+    from onlinevi.job.stopper import Stopped, Stopper
 
     own = ("target", "task", "loss", "rule", "level", "missing", "keep", "drop", "delay")
     settings = Settings(**{name: getattr(options, name) for name in own})
@@ -79,7 +80,13 @@ def _run(options: argparse.Namespace) -> int:
     checkpoint = options.checkpoint or (options.out / "model.ovi" if options.out is not None else None)
     places = Places(options.file, checkpoint, options.predictions, options.bad_rows, options.every)
     stopper = Stopper()
-    with stopper.listening(), Run(settings, places, resume=options.resume) as run:
+    with stopper.listening(), ExitStack() as stack:
+        try:
+            with stopper.waiting():
+                run = stack.enter_context(Run(settings, places, resume=options.resume))
+        except Stopped:
+            print("stopped before the first row", file=sys.stderr)
+            return stopper.code
         job = run.job
         job.notes.setdefault("started", datetime.now(UTC).isoformat(timespec="seconds"))
         job.notes.setdefault("command", "onlinevi " + " ".join(options.arguments))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -32,16 +33,26 @@ class Stopper:
     def next(self, stream: Stream) -> Batch | None:
         """The next batch; None at the end, or when told to stop."""
         try:
-            self._waiting = True
-            return None if self.code else next(stream, None)
+            with self.waiting():
+                return None if self.code else next(stream, None)
         except Stopped:
             return None
+
+    @contextmanager
+    def waiting(self) -> Iterator[None]:
+        """Where a signal raises ``Stopped``."""
+        try:
+            self._waiting = True
+            yield
         finally:
             self._waiting = False
 
     @contextmanager
     def listening(self) -> Iterator[None]:
-        """Until the end of the ``with``."""
+        """Until the end of the ``with``; only the main thread hears of signals."""
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
         before = {number: signal.signal(number, self) for number in (signal.SIGINT, signal.SIGTERM)}
         try:
             yield
