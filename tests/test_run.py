@@ -191,6 +191,23 @@ def test_a_finished_run_resumes_to_itself_and_takes_what_is_new(rows: Path, tmp_
     assert counts == [(ROWS, 1), (ROWS, 1), (ROWS + 1, 1)]
 
 
+def test_rows_that_wait_for_their_labels_are_kept(tmp_path: Path) -> None:
+    path, folders = tmp_path / "rows.csv", (tmp_path / "whole", tmp_path / "halves")
+    write_rows(path, 200)
+    lines = path.read_text().splitlines(keepends=True)
+    lines[98] = ",1.0,t0,yes\n"  # a missing value in a row that waits at the stop
+    for folder, parts in zip(folders, ([lines], [lines[:101], lines]), strict=True):
+        folder.mkdir()
+        call = ["run", str(path), "--target", "sold", "--rule", "implicit", "--drop", "town", "--delay", "5", "--resume"]
+        for part in parts:
+            path.write_text("".join(part))
+            assert main([*call, "--out", str(folder), "--predictions", str(folder / "said.csv")]) == 0
+    whole, halves = (load_job(folder / "model.ovi") for folder in folders)
+    assert whole.state.learned == halves.state.learned
+    assert whole.account.to_json() == halves.account.to_json()
+    assert (folders[0] / "said.csv").read_bytes() == (folders[1] / "said.csv").read_bytes()
+
+
 def test_what_does_not_fit_a_checkpoint_is_refused(rows: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     call = ["run", str(rows), "--target", "sold", "--checkpoint", str(tmp_path / "m.ovi"), "--resume"]
     assert main([*call, "--rule", "implicit"]) == 0
