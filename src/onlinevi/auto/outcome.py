@@ -123,6 +123,17 @@ class AutoTrace(Trace):
         return probability_of(self._loss, self.prediction, self.spread)
 
     @property
+    def said(self) -> Forecast:
+        """What was said of each label before it was seen, with ``record="all"``."""
+        if self.state.calibrated is None:
+            probability = self.probability
+            mean = 2.0 * probability - 1.0
+            return Forecast(self.prediction, self.spread, mean, np.sqrt(1.0 - mean * mean), probability, None, None)
+        rates = np.exp(np.clip(self.prediction + 0.5 * np.square(self.spread), -300.0, 300.0))
+        mean = rates if isinstance(self._loss, Poisson) else self.prediction
+        return Forecast(self.prediction, self.spread, mean, self.label_std, None, self.lower, self.upper)
+
+    @property
     def coverage(self) -> float:
         """The part of the labels of the stream so far that lay in their intervals."""
         return self.state.coverage

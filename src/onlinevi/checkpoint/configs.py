@@ -16,6 +16,7 @@ from onlinevi.families import Box, Family, FullCovariance, LowRank, MeanField, P
 from onlinevi.inputs import Inputs
 from onlinevi.learner import Linear
 from onlinevi.losses import Absolute, Hinge, Logistic, Loss, Pinball, Poisson, Squared
+from onlinevi.prepared import Prepared
 from onlinevi.rules import (
     NGVI,
     OGA,
@@ -40,7 +41,7 @@ C = TypeVar("C", bound=Loss | Rule | Rate | Family)
 OURS: dict[str, type] = {
     kind.__name__: kind
     for kind in (
-        *(Linear, Auto, Aggregate, AdaHedge, Inputs, Calibration),
+        *(Linear, Auto, Prepared, Aggregate, AdaHedge, Inputs, Calibration),
         *(Squared, Hinge, Logistic, Absolute, Pinball, Poisson),
         *(OGA, OGAEL, SVA, SVB, NGVI, Implicit),
         *(Constant, PerHorizon, PerSqrt, PerStep, PaperSVB, StronglyConvex, Adaptive),

@@ -15,7 +15,7 @@ Facts: TypeAlias = dict[str, Any]
 """What a file says of a state beside its arrays: JSON."""
 Places: TypeAlias = Mapping[str, int]
 
-ADDED_SINCE: frozenset[str] = frozenset()
+ADDED_SINCE = frozenset({"last", "last_but_one", "plain_squares", "plain_weight"})
 """Names that files of format version 1 may lack, for sums kept since later: those start from 0. All others are essential."""
 
 

@@ -14,6 +14,7 @@ from onlinevi.checkpoint.atomic import replace_file
 from onlinevi.checkpoint.configs import Decoder, encode
 from onlinevi.checkpoint.format import Archive, CheckpointError, refusing
 from onlinevi.checkpoint.pools import describe_auto, describe_pool, restore_auto, restore_pool
+from onlinevi.checkpoint.prepared import describe_prepared, restore_prepared
 from onlinevi.checkpoint.states import (
     describe_inputs,
     describe_linear,
@@ -25,6 +26,7 @@ from onlinevi.checkpoint.states import (
 from onlinevi.ewa import Aggregate, AggregateState, Played
 from onlinevi.inputs import Inputs, InputState
 from onlinevi.learner import Linear
+from onlinevi.prepared import Prepared, PreparedState
 from onlinevi.state import State
 from onlinevi.trace import Trace
 from onlinevi.uncertainty import Calibrated, Calibration
@@ -45,6 +47,7 @@ class Kind(NamedTuple):
 KINDS = (
     Kind(Linear, State, describe_linear, restore_linear),
     Kind(Auto, AutoState, describe_auto, restore_auto),
+    Kind(Prepared, PreparedState, describe_prepared, restore_prepared),
     Kind(Aggregate, AggregateState, describe_pool, restore_pool),
     Kind(Inputs, InputState, describe_inputs, restore_inputs),
     Kind(Calibration, Calibrated, describe_residuals, restore_residuals),

@@ -123,4 +123,6 @@ def restore_residuals(learner: Calibration, facts: Facts, archive: Archive, at: 
     array, settings = np.zeros(len(RESIDUAL_SUMS)), np.zeros(len(RESIDUAL_SETTINGS))
     put_numbers(array, facts["sums"], RESIDUAL_SUMS)
     put_numbers(settings, facts["settings"], RESIDUAL_SETTINGS)
+    if array[calibration.COUNT] > 0.0 and array[calibration.PLAIN_WEIGHT] == 0.0:  # a file from before these sums were kept
+        array[[calibration.PLAIN_SQUARES, calibration.PLAIN_WEIGHT]] = array[[calibration.SQUARES, calibration.WEIGHT]]
     return Calibrated(array, settings)

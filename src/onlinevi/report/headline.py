@@ -24,7 +24,8 @@ def _learned(results: Results) -> str:
     if summary is None:
         return ""
     rows = f"{summary.events:,} {'row' if summary.events == 1 else 'rows'}"
-    start = f"Every one of {rows} was predicted before its answer was seen, and learned from right after."
+    after = f"when it came, {late} later" if (late := results.head.settings.get("delay")) else "right after"
+    start = f"Every one of {rows} was predicted before its answer was seen, and learned from {after}."
     if task.kind == "classes" and summary.error_rate is not None:
         return f"{start} The guess of “{task.target}” was right for {percent(1.0 - summary.error_rate)} of them."
     return f"{start} The average loss was {number(summary.average_loss)}."

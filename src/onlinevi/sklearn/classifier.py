@@ -14,9 +14,9 @@ from onlinevi.auto import Auto
 from onlinevi.families import Family
 from onlinevi.inputs import Inputs
 from onlinevi.losses import Logistic, Loss
+from onlinevi.prepared.choice import CLASS_LOSSES
 from onlinevi.rules import Rule
 from onlinevi.sklearn import coupling
-from onlinevi.sklearn.choice import CLASS_LOSSES
 from onlinevi.sklearn.estimator import OnlineVIEstimator
 from onlinevi.types import Vector
 

@@ -15,9 +15,9 @@ from onlinevi.families import Family
 from onlinevi.inputs import Inputs, RawWeights
 from onlinevi.learner import BadRow
 from onlinevi.losses import Loss
+from onlinevi.prepared.choice import Learner, choose, named
 from onlinevi.rows import BLOCK_VALUES, as_weights
 from onlinevi.rules import Rule
-from onlinevi.sklearn.choice import Learner, choose, named
 from onlinevi.types import Vector
 
 

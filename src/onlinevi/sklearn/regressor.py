@@ -11,8 +11,8 @@ from sklearn.base import RegressorMixin
 from onlinevi.families import Family
 from onlinevi.inputs import Inputs
 from onlinevi.losses import Loss, Poisson
+from onlinevi.prepared.choice import NUMBER_LOSSES
 from onlinevi.rules import Rule
-from onlinevi.sklearn.choice import NUMBER_LOSSES
 from onlinevi.sklearn.estimator import OnlineVIEstimator
 from onlinevi.types import Vector
 

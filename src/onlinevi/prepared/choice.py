@@ -10,8 +10,8 @@ from onlinevi.families import Family, MeanField
 from onlinevi.inputs import Inputs
 from onlinevi.learner import Linear
 from onlinevi.losses import Absolute, Hinge, Logistic, Loss, Pinball, Poisson, Squared
+from onlinevi.prepared.prepared import Prepared
 from onlinevi.rules import NGVI, OGA, OGAEL, SVA, SVB, Implicit, PerSqrt, Rule
-from onlinevi.sklearn.prepared import Prepared
 from onlinevi.uncertainty import Calibration
 
 Learner: TypeAlias = Auto | Prepared

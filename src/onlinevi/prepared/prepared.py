@@ -8,14 +8,15 @@ from typing import Any
 import numpy as np
 
 from onlinevi.auto import Forecast
+from onlinevi.auto.outcome import probability_of
 from onlinevi.inputs import Inputs, InputState
 from onlinevi.learner import Linear
 from onlinevi.losses import Logistic, Poisson
-from onlinevi.sklearn.log_odds import predicted_log_odds
+from onlinevi.prepared.log_odds import predicted_log_odds
 from onlinevi.state import State
 from onlinevi.trace import Record, Trace
 from onlinevi.types import Vector
-from onlinevi.uncertainty import Calibrated, Calibration
+from onlinevi.uncertainty import Bands, Calibrated, Calibration
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,6 +36,19 @@ class PreparedState:
     def std(self) -> Vector:
         return self.learned.std
 
+    @property
+    def count(self) -> int:
+        """How many events it has learned from."""
+        return self.learned.count
+
+
+class PreparedTrace(Trace):
+    """A ``Trace`` with the intervals of the labels before they were seen; None for classes."""
+
+    def __init__(self, trace: Trace, bands: Bands | None) -> None:
+        super().__init__(trace.state, trace.steps, trace.prediction, trace.spread, trace.loss, trace.average_loss)
+        self.bands = bands
+
 
 @dataclass(frozen=True)
 class Prepared:
@@ -49,17 +63,22 @@ class Prepared:
         calibrated = None if self.calibration is None else self.calibration.init()
         return PreparedState(self.inputs.init(dim), self.linear.init(self.inputs.dim_out(dim), horizon), calibrated)
 
+    def widen(self, state: PreparedState, dim: int) -> PreparedState:
+        """The state for rows with further columns at the end, ``dim`` in all."""
+        learned = self.linear.widen(state.learned, self.inputs.dim_out(dim))
+        return PreparedState(self.inputs.widen(state.inputs, dim), learned, state.calibrated)
+
     def update_many(
-        self, state: PreparedState, X: Any, y: Vector, *, weights: Vector | None, record: Record
-    ) -> tuple[PreparedState, Trace]:
+        self, state: PreparedState, X: Any, y: Vector, *, weights: Vector | None = None, record: Record = "all"
+    ) -> tuple[PreparedState, PreparedTrace]:
         """Learn from a block of rows, all of weights > 0, in order; the same bits as one event at a time."""
         inputs, prepared = self.inputs.update_many(state.inputs, X)
         kept: Record = record if self.calibration is None else "all"
         learned, trace = self.linear.update_many(state.learned, prepared, y, weights=weights, record=kept)
         if self.calibration is None or state.calibrated is None:
-            return PreparedState(inputs, learned, None), trace
-        calibrated, _ = self.calibration.update_many(state.calibrated, y, *self._law(trace.prediction, trace.spread))
-        return PreparedState(inputs, learned, calibrated), trace
+            return PreparedState(inputs, learned, None), PreparedTrace(trace, None)
+        calibrated, bands = self.calibration.update_many(state.calibrated, y, *self._law(trace.prediction, trace.spread))
+        return PreparedState(inputs, learned, calibrated), PreparedTrace(trace, bands)
 
     def scores(self, prediction: Vector, spread: Vector) -> Vector:
         """What a classifier compares: log-odds where the loss has probabilities, else the prediction."""
@@ -69,9 +88,24 @@ class Prepared:
         """What is known of the label at each row of a matrix. Changes nothing."""
         prediction, spread = self.linear.predict(state.learned, self.inputs.apply(state.inputs, X))
         if self.calibration is None or state.calibrated is None:
-            return Forecast(self.scores(prediction, spread), spread, None, None, None, None, None)
-        centre, unit, extra = self._law(prediction, spread)
-        bands = self.calibration.bands(state.calibrated, centre, unit, extra)
+            return self._said_of_classes(prediction, spread)
+        law = self._law(prediction, spread)
+        return self._said_of_numbers(prediction, spread, law[0], self.calibration.bands(state.calibrated, *law))
+
+    def said(self, trace: PreparedTrace) -> Forecast:
+        """What was said of each label of a trace before it was seen; for numbers, one with ``record="all"``."""
+        if trace.bands is None:
+            return self._said_of_classes(trace.prediction, trace.spread)
+        centre = self._law(trace.prediction, trace.spread)[0]
+        return self._said_of_numbers(trace.prediction, trace.spread, centre, trace.bands)
+
+    def _said_of_classes(self, prediction: Vector, spread: Vector) -> Forecast:
+        scores = self.scores(prediction, spread)
+        probability = probability_of(self.linear.loss, scores, spread)
+        mean = 2.0 * probability - 1.0
+        return Forecast(scores, spread, mean, np.sqrt(1.0 - mean * mean), probability, None, None)
+
+    def _said_of_numbers(self, prediction: Vector, spread: Vector, centre: Vector, bands: Bands) -> Forecast:
         lower = np.maximum(bands.lower, 0.0) if isinstance(self.linear.loss, Poisson) else bands.lower
         return Forecast(prediction, spread, centre, bands.std, None, lower, bands.upper)
 

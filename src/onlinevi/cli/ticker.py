@@ -1,0 +1,34 @@
+"""One line that says how far a run is, on a terminal only."""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+
+class Ticker:
+    """Called behind each batch; writes at most ten times a second."""
+
+    def __init__(self, source: str, already: int) -> None:
+        self._start, self._already, self._last = time.monotonic(), already, 0.0
+        self._bytes = Path(source).stat().st_size if Path(source).is_file() else 0
+
+    def __call__(self, job: Any, stream: Any) -> None:
+        now = time.monotonic()
+        if now - self._last < 0.1:
+            return
+        self._last, count = now, job.account.count
+        speed = (count - self._already) / max(now - self._start, 1e-9)
+        line = f"{count:,} rows, {speed:,.0f} a second, average loss {job.account.average_loss:.4g}"
+        share = stream.position.bytes / self._bytes if self._bytes else 0.0
+        if share > 0.0:
+            line += (
+                f", {100.0 * min(share, 1.0):.0f} % read, {(now - self._start) * (1.0 / min(share, 1.0) - 1.0):.0f} s to go"
+            )
+        print(f"\r{line}\x1b[K", end="", file=sys.stderr, flush=True)
+
+    def end(self) -> None:
+        if self._last:
+            print("\r\x1b[K", end="", file=sys.stderr, flush=True)

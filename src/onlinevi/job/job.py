@@ -1,0 +1,140 @@
+"""A run over a stream: rows in, predictions out, everything learned kept."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from onlinevi.columns import Encoded, Schema, encode
+from onlinevi.files import BadInput, Batch, Position, Refused
+from onlinevi.job.account import Account
+from onlinevi.job.left_out import LeftOut
+from onlinevi.job.moments import Moments
+from onlinevi.job.playing import Played, begin, look, play, widened
+from onlinevi.job.settings import Asked, Settings
+from onlinevi.learner import BadRow
+from onlinevi.prepared import Learner
+from onlinevi.types import Vector
+
+
+class Hears(Protocol):
+    """Told of rows as they are predicted."""
+
+    def __call__(self, rows: Any, y: Vector, played: Played) -> None: ...
+
+
+class Waiting(NamedTuple):
+    """A row whose label comes later."""
+
+    number: int
+    X: Any
+    y: Vector
+
+
+class Job:
+    """Takes batches in order. Predictions are those made before the label; with a delay, before it and the rows between.
+
+    Columns join at the start of the batch that brought them, so the same batches give the same bits.
+    """
+
+    def __init__(self, settings: Settings, schema: Schema, *, bad: LeftOut | None = None, hears: Hears | None = None) -> None:
+        assert schema.task is not None
+        self.settings, self.schema = settings, schema
+        self.kind: Asked = settings.kind(schema.task)
+        self.learner: Learner = settings.learner(schema.task)
+        self.why = schema.task.why
+        """Why the task is what it is, in words."""
+        self.state: Any = None
+        """None before the first row."""
+        self.account, self.moments = Account(self.kind), Moments()
+        self.left_out = bad or LeftOut()
+        self.waiting: deque[Waiting] = deque()
+        """Rows whose labels have not come yet."""
+        self.position: Position | None = None
+        """How far the source has been used."""
+        self.hears = hears
+        self.notes: dict[str, Any] = {}
+        """What the caller wants kept beside it: JSON values."""
+
+    def take(self, batch: Batch, position: Position) -> None:
+        """Predict the rows of a batch and learn from them; ``position`` is that of the stream behind it."""
+        try:
+            schema, rows = encode(self.schema, batch, self.left_out)
+        except BadInput as stopped:
+            if stopped.refused is not None:
+                self._take_before(stopped.refused.row, batch, position)
+            raise
+        self.schema = schema
+        self._begin(rows)
+        start = 0
+        while start < len(rows.rows):
+            # Cut where a moment is due: any split gives the same bits.
+            size = 1 if self.settings.delay else self.moments.until_next(self.account.count)
+            stop = min(len(rows.rows), start + size)
+            self._learn(batch.source, rows, start, stop, position)
+            start = stop
+        self.left_out.settle(position.rows)
+        self.position = position
+
+    def finish(self) -> None:
+        """The stream has ended: bad rows behind its last good one count too."""
+        behind = self.left_out.settle()
+        if self.position is not None:
+            self.position = self.position._replace(rows=max(self.position.rows, behind))
+
+    def _take_before(self, row: int, batch: Batch, position: Position) -> None:
+        """The rows before one that stops the run; it is the first that a resumed run reads."""
+        good = int(np.searchsorted(batch.rows, row))
+        if good:
+            self.take(batch.slice(0, good), position._replace(rows=row))
+
+    def _begin(self, rows: Encoded) -> None:
+        """The learner, as wide as the rows."""
+        if not self.schema.width:
+            raise ValueError("no column is left to predict from: keep more of them, or drop fewer")
+        if self.state is None:
+            self.state = begin(self.learner, rows.X)
+        elif rows.X.shape[1] > self.state.inputs.dim:
+            self.state = self.learner.widen(self.state, rows.X.shape[1])
+
+    def _learn(self, source: str, rows: Encoded, start: int, stop: int, position: Position) -> None:
+        """Rows that the learner refuses go where other bad rows go, and the others are learned from."""
+        assert rows.y is not None
+        while start < stop:
+            X, y = rows.X[start:stop], rows.y[start:stop]
+            try:
+                late = self.settings.delay > 0
+                played = self._late(source, int(rows.rows[start]), X, y) if late else self._at_once(X, y)
+            except BadRow as bad:
+                good = start + bad.row
+                if good > start:
+                    self._learn(source, rows, start, good, position)
+                number = int(rows.rows[good])
+                self.position = position._replace(rows=number)
+                self.left_out(Refused(source, number, None, bad.reason, ""))
+                start = good + 1
+                continue
+            self.account.add(y, played)
+            self.moments.take(self.learner, self.state, self.account.count, certify=not self.settings.delay)
+            if self.hears is not None:
+                self.hears(rows.rows[start:stop], y, played)
+            return
+
+    def _at_once(self, X: Any, y: Vector) -> Played:
+        self.state, played = play(self.learner, self.state, X, y)
+        return played
+
+    def _late(self, source: str, number: int, X: Any, y: Vector) -> Played:
+        """One row, predicted by what was learned from rows more than the delay before it."""
+        played = look(self.learner, self.state, X, y)
+        if len(self.waiting) == self.settings.delay:
+            due = self.waiting[0]
+            try:
+                self.state, _ = play(self.learner, self.state, widened(due.X, X.shape[1]), due.y)
+            except BadRow as bad:
+                self.left_out(Refused(source, due.number, None, bad.reason, ""))
+            self.waiting.popleft()
+        self.waiting.append(Waiting(number, X, y))
+        return played

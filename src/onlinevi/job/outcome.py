@@ -1,0 +1,135 @@
+"""A job as the document that reports are made of."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+
+from onlinevi.job.account import BOUNDED, HIT, LOSS, STEP, WIDTH
+from onlinevi.job.job import Job
+from onlinevi.job.moments import WIDEST
+from onlinevi.job.playing import loss_of
+from onlinevi.report.results import (
+    Column,
+    CoverageCurve,
+    Head,
+    LossCurve,
+    PosteriorPath,
+    RefusedRow,
+    RefusedRows,
+    RegretCurve,
+    ReliabilityBins,
+    Results,
+    Source,
+    Summary,
+    Task,
+)
+from onlinevi.version import __version__
+
+SHOWN = 200
+"""Columns of the data that are told of."""
+
+
+def results(job: Job, stopped: Literal["end", "interrupted", "bad row"] = "end") -> Results:
+    """What the run knows so far."""
+    classes = job.kind == "classes"
+    return Results(
+        head=_head(job),
+        summary=_summary(job, stopped),
+        trace=_trace(job),
+        regret=_regret(job),
+        posterior=_posterior(job),
+        calibration=_reliability(job) if classes else _coverage(job),
+        data=_data(job),
+    )
+
+
+def _head(job: Job) -> Head:
+    schema, notes, position = job.schema, job.notes, job.position
+    classes = list(schema.task.names) if schema.task is not None and job.kind == "classes" else None
+    columns = len(schema.kinds) or schema.width
+    what = (
+        f" ({' or '.join(classes)})"
+        if classes
+        else f" (its {job.settings.level:g} quantile)"
+        if job.kind == "quantile"
+        else ""
+    )
+    sentence = f"Predict {job.settings.target}{what} from {columns} {'column' if columns == 1 else 'columns'}"
+    settings = {"learner": job.settings.rule, "loss": str(loss_of(job.learner)), "missing values": job.settings.missing}
+    settings |= {"delay": f"{job.settings.delay} rows"} if job.settings.delay else {}
+    source = Source("?") if position is None else Source(position.source, position.sha256, 0, max(position.rows - 1, 0))
+    return Head(
+        version=__version__,
+        command=str(notes.get("command", "")),
+        started=str(notes.get("started", "")),
+        source=source,
+        task=Task(job.kind, job.settings.target, sentence, classes),
+        settings=settings,
+        columns=[schema.name(place) for place in range(min(schema.width, SHOWN))],
+    )
+
+
+def _summary(job: Job, stopped: Literal["end", "interrupted", "bad row"]) -> Summary:
+    account, seconds = job.account, job.notes.get("seconds")
+    classes, hit_rate = job.kind == "classes", job.account.hit_rate
+    refused = RefusedRows(job.left_out.count, dict(job.left_out.reasons), [RefusedRow(**own) for own in job.left_out.first])
+    return Summary(
+        events=account.count,
+        average_loss=account.average_loss,
+        error_rate=1.0 - hit_rate if classes else None,
+        coverage=None if classes else hit_rate,
+        seconds=seconds,
+        rows_per_second=account.count / seconds if seconds else None,
+        bad_rows=refused,
+        stopped=stopped,
+    )
+
+
+def _trace(job: Job) -> LossCurve:
+    table = job.account.curve.table
+    since = np.diff(table[:, [STEP, LOSS]], axis=0, prepend=0.0)
+    return LossCurve(table[:, STEP].tolist(), (since[:, 1] / since[:, 0]).tolist(), (table[:, LOSS] / table[:, STEP]).tolist())
+
+
+def _coverage(job: Job) -> CoverageCurve:
+    table = job.account.curve.table
+    steps = table[:, STEP]
+    width = np.divide(table[:, WIDTH], table[:, BOUNDED], out=np.full(len(table), np.nan), where=table[:, BOUNDED] > 0.0)
+    target = job.settings.level if job.kind == "quantile" else job.settings.coverage
+    return CoverageCurve(
+        steps.tolist(), (table[:, HIT] / steps).tolist(), target, None if job.kind == "quantile" else width.tolist()
+    )
+
+
+def _reliability(job: Job) -> ReliabilityBins:
+    said, happened, count = job.account.bins[:, job.account.bins[2] > 0.0]
+    return ReliabilityBins((said / count).tolist(), (happened / count).tolist(), count.tolist())
+
+
+def _regret(job: Job) -> RegretCurve | None:
+    known = [(step, value) for step, value in zip(job.moments.steps, job.moments.certified, strict=True) if value is not None]
+    return RegretCurve([float(step) for step, _ in known], [value for _, value in known]) if known else None
+
+
+def _posterior(job: Job) -> PosteriorPath | None:
+    width = job.schema.width
+    if job.state is None or width > WIDEST:
+        return None
+    # Of features that joined later there was nothing to say before.
+    padded = [[np.pad(part, (0, width - len(part)), constant_values=np.nan) for part in own] for own in job.moments.weights]
+    means, stds = [mean.tolist() for mean, _ in padded], [std.tolist() for _, std in padded]
+    steps = [float(step) for step in job.moments.steps]
+    return PosteriorPath([job.schema.name(place) for place in range(width)], steps, means, stds)
+
+
+def _data(job: Job) -> list[Column] | None:
+    if job.state is None:
+        return None
+    inputs, schema, found = job.state.inputs, job.schema, []
+    for place in range(min(schema.width, inputs.dim, SHOWN)):
+        kind = schema.kinds.get(schema.features[place - schema.indices][0]) if place >= schema.indices else "number"
+        missing = int(inputs.lag[place]) if kind == "number" else 0
+        found.append(Column(schema.name(place), str(kind), float(inputs.mean[place]), float(inputs.std[place]), missing))
+    return found

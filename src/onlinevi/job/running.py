@@ -1,0 +1,127 @@
+"""Drive a job through a source: open or resume, checkpoint, stop when told, and end with everything written."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+from onlinevi.files import BadInput, Stream, open_stream
+from onlinevi.job.job import Job
+from onlinevi.job.left_out import LeftOut
+from onlinevi.job.lines import Lines
+from onlinevi.job.playing import Played
+from onlinevi.job.predictions import Predictions, check_format
+from onlinevi.job.saved import load_job, save_job
+from onlinevi.job.settings import Settings
+from onlinevi.job.stopper import Stopper
+from onlinevi.types import Vector
+
+Ended: TypeAlias = Literal["end", "interrupted", "bad row"]
+Watch: TypeAlias = Callable[[Job, Stream], None]
+
+
+@dataclass(frozen=True)
+class Places:
+    """Where a run reads and writes. ``bad_rows`` is "stop", "skip" or a file."""
+
+    source: str
+    checkpoint: Path | None = None
+    predictions: Path | None = None
+    bad_rows: str = "stop"
+    every: int = 100_000
+    """Rows from one checkpoint to the next."""
+
+    def __post_init__(self) -> None:
+        if self.every < 1:
+            raise ValueError(f"every={self.every}: needs a number of rows from 1")
+        if self.predictions is not None:
+            check_format(self.predictions)
+
+
+class Run:
+    """A job, its stream and its files. Use it in a ``with``."""
+
+    def __init__(self, settings: Settings, places: Places, *, resume: bool = False) -> None:
+        self.places = places
+        before = self._checkpointed(settings) if resume else None
+        position = None if before is None else before.position
+        bad = LeftOut(places.bad_rows) if before is None else before.left_out
+        self.stream = open_stream(places.source, bad=bad, resume=position)
+        self.job = before or Job(settings, settings.schema(self.stream.peek()), bad=bad)
+        self.stream.numbers |= self.job.schema.numbers
+        self.resumed = before is not None
+        self._lines = self._open_predictions()
+        self._saved_at = self.job.account.count
+
+    def _checkpointed(self, settings: Settings) -> Job | None:
+        """The job of the checkpoint; None before there is one, so that one call serves the first start and all others."""
+        path = self.places.checkpoint
+        if path is None:
+            raise ValueError("nothing to resume from: name a checkpoint file, or the directory of an earlier run")
+        if not path.exists():
+            return None
+        job = load_job(path, bad_rows=self.places.bad_rows)
+        for one in fields(Settings):
+            was, now = getattr(job.settings, one.name), getattr(settings, one.name)
+            if was != now:
+                raise ValueError(f"{path} was made with {one.name}={was!r}, not {now!r}: resume with the same, or start anew")
+        return job
+
+    def _open_predictions(self) -> Lines | None:
+        path, job = self.places.predictions, self.job
+        if path is None:
+            return None
+        lines = Lines(path, job.notes.get("predictions"))
+        names = job.schema.task.names if job.schema.task is not None else ()
+        table = Predictions(job.kind, names, lines.write, as_json=path.suffix != ".csv", labels=True)
+        if not lines.place()["bytes"]:
+            table.head()
+
+        def hears(rows: Any, y: Vector, played: Played) -> None:
+            table.add(rows, played.said, y, played.loss)
+
+        job.hears = hears
+        return lines
+
+    def go(self, stopper: Stopper, watch: Watch | None = None) -> tuple[Ended, BadInput | None]:
+        """To the end, to a bad row, or until stopped behind a batch; then the checkpoint is written."""
+        ended, why, begun = "end", None, time.monotonic()
+        spent, begun_with = self.job.notes.get("seconds", 0.0), self.job.account.count
+        try:
+            while (batch := stopper.next(self.stream)) is not None:
+                self.job.take(batch, self.stream.position)
+                self.job.notes["seconds"] = spent + time.monotonic() - begun
+                if self.job.account.count - self._saved_at >= self.places.every:
+                    self._save()
+                if watch is not None:
+                    watch(self.job, self.stream)
+            ended = "interrupted" if stopper.code else "end"
+        except BadInput as error:
+            if error.refused is None and self.job.account.count == begun_with:  # not this source's rows: nothing has happened
+                raise
+            ended, why = "bad row", error
+        if ended == "end":
+            self.job.finish()
+        if self.job.state is not None:
+            self._save()
+        return ended, why  # type: ignore[return-value]
+
+    def _save(self) -> None:
+        """Files first: what a checkpoint says of them has to be on disk before it."""
+        if self._lines is not None:
+            self.job.notes["predictions"] = self._lines.place()
+        if self.places.checkpoint is not None:
+            save_job(self.places.checkpoint, self.job)
+        self._saved_at = self.job.account.count
+
+    def __enter__(self) -> Run:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stream.close()
+        self.job.left_out.close()
+        if self._lines is not None:
+            self._lines.close()

@@ -1,0 +1,96 @@
+"""What is asked of a run, and the learner and the task that this means."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Literal, TypeAlias
+
+from onlinevi.columns import Columns, Schema, Task
+from onlinevi.files import Batch
+from onlinevi.inputs import Inputs
+from onlinevi.losses import Absolute, Hinge, Logistic, Loss, Pinball, Poisson, Squared
+from onlinevi.prepared import Learner, choose
+from onlinevi.prepared.choice import RULES
+
+Asked: TypeAlias = Literal["classes", "numbers", "counts", "quantile"]
+
+LOSSES: dict[str, dict[str, type[Loss]]] = {
+    "classes": {"logistic": Logistic, "hinge": Hinge},
+    "numbers": {"squared": Squared, "absolute": Absolute},
+    "counts": {"poisson": Poisson},
+    "quantile": {"pinball": Pinball},
+}
+"""The losses of each task; the first is its default."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """``task`` and ``loss`` None: by the labels. ``level`` is that of a quantile, ``delay`` how many rows late labels come."""
+
+    target: str
+    task: str | None = None
+    loss: str | None = None
+    rule: str = "auto"
+    level: float = 0.9
+    coverage: float = 0.9
+    missing: Literal["nan", "zero", "refuse"] = "nan"
+    keep: tuple[str, ...] = ()
+    drop: tuple[str, ...] = ()
+    delay: int = 0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "keep", tuple(self.keep))
+        object.__setattr__(self, "drop", tuple(self.drop))
+        if self.task not in (None, *LOSSES):
+            raise ValueError(f"task={self.task!r}: needs one of {', '.join(LOSSES)}")
+        known = [name for losses in LOSSES.values() for name in losses]
+        if self.loss not in (None, *known):
+            raise ValueError(f"loss={self.loss!r}: needs one of {', '.join(known)}")
+        if self.rule not in ("auto", *RULES):
+            raise ValueError(f"rule={self.rule!r}: needs one of auto, {', '.join(RULES)}")
+        if self.delay < 0:
+            raise ValueError(f"delay={self.delay}: needs a number of rows from 0")
+        _ = Pinball(self.level)
+
+    def schema(self, seen: Sequence[Batch]) -> Schema:
+        """How the columns of a stream that begins so become numbers, and what is to be predicted."""
+        columns = Columns(missing=self.missing, keep=self.keep, drop=self.drop)
+        told = (
+            None
+            if self.task in (None, "classes")
+            else Task("counts" if self.task == "counts" else "numbers", why=f"{self.task}, as told")
+        )
+        schema = columns.learn(seen, self.target, told)
+        task = schema.task
+        assert task is not None
+        if len(task.names) > 2 or (self.task == "classes" and task.kind != "classes"):
+            raise ValueError(
+                f"{self.target!r} has not two classes ({task.why}): a run learns two classes, numbers, counts or a quantile; "
+                "for more classes use onlinevi.sklearn.OnlineVIClassifier, for codes that are amounts say --task numbers"
+            )
+        self.losses_of(self.kind(task))
+        return schema
+
+    def kind(self, task: Task) -> Asked:
+        """What is predicted; of numbers it may be a quantile."""
+        quantile = task.kind == "numbers" and (self.task == "quantile" or self.loss == "pinball")
+        return "quantile" if quantile else task.kind
+
+    def losses_of(self, kind: Asked) -> dict[str, type[Loss]]:
+        """The losses of a task, where the one asked for is among them."""
+        if self.loss is not None and self.loss not in LOSSES[kind]:
+            raise ValueError(f"loss={self.loss!r} is none of {kind}: choose {' or '.join(LOSSES[kind])}, or another --task")
+        return LOSSES[kind]
+
+    def learner(self, task: Task) -> Learner:
+        """The learner for this task."""
+        losses = self.losses_of(self.kind(task))
+        kind = losses[self.loss or next(iter(losses))]
+        loss = Pinball(self.level) if kind is Pinball else kind()
+        # Missing values may come at any row, so the learner has to be ready for them from the first.
+        inputs = Inputs(missing=self.missing == "nan")
+        return choose(loss, self.rule, None, inputs, None if task.kind == "classes" else self.coverage)
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self) | {"keep": list(self.keep), "drop": list(self.drop)}
