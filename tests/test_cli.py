@@ -13,7 +13,8 @@ from onlinevi.cli import main
 
 def test_help_says_what_there_is(capsys: pytest.CaptureFixture[str]) -> None:
     for arguments, expected in (
-        (["--help"], ["reproduce", "data"]),
+        (["--help"], ["run", "predict", "info", "reproduce", "data", "143 terminated"]),
+        (["run", "--help"], ["--target COL", "--resume", "examples:", "130 or 143"]),
         (["reproduce", "--help"], ["--out DIR", "--seeds N", "toy, breast, pima, cover, boston, california", "example:"]),
         (["data", "--help"], ["list", "fetch", "path", "ONLINEVI_DATA"]),
     ):

@@ -6,6 +6,7 @@ import csv
 import json
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -18,8 +19,12 @@ import numpy as np
 import pytest
 
 import onlinevi as ovi
+from onlinevi.auto import Forecast
 from onlinevi.cli import main
+from onlinevi.cli.ticker import Ticker
 from onlinevi.job import Settings, load_job
+from onlinevi.job.account import BOUNDED, WIDTH, Account
+from onlinevi.job.playing import Played
 from onlinevi.job.running import Places, Run
 from onlinevi.job.stopper import Stopper
 from onlinevi.job.thinned import Thinned
@@ -376,3 +381,49 @@ def test_a_plain_learner_is_no_run(tmp_path: Path, capsys: pytest.CaptureFixture
     ovi.save(tmp_path / "m.ovi", learner, learner.init(2))
     assert main(["info", str(tmp_path / "m.ovi")]) == 2
     assert "no run of a file" in capsys.readouterr().err
+
+
+def test_runs_are_compared_where_they_can_be(rows: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name, more in (("all", []), ("one", ["--keep", "a"]), ("town", ["--keep", "town"])):
+        assert main(["run", str(rows), "--target", "sold", "--rule", "implicit", "--out", str(tmp_path / name), *more]) == 0
+    capsys.readouterr()
+    assert main(["compare", *(str(tmp_path / name) for name in ("town", "all", "one"))]) == 0
+    printed = capsys.readouterr()
+    assert [Path(line.split()[0]).name for line in printed.out.splitlines()[1:]] == ["all", "one", "town"]
+    assert printed.err == ""
+    rows.write_text("".join(rows.read_text().splitlines(keepends=True)[:500]))
+    call = ["run", str(rows), "--target", "sold", "--rule", "implicit", "--out", str(tmp_path / "fewer")]
+    assert main(call) == 0
+    assert main(["compare", str(tmp_path / "all"), str(tmp_path / "fewer"), "--json"]) == 0
+    assert "had the same rows" in capsys.readouterr().err
+    document = json.loads((tmp_path / "fewer" / "run.json").read_text())
+    document["head"]["settings"]["loss"] = "Hinge()"
+    (tmp_path / "fewer" / "run.json").write_text(json.dumps(document))
+    assert main(["compare", str(tmp_path / "all"), str(tmp_path / "fewer")]) == 2
+    assert "differ in their loss" in capsys.readouterr().err
+
+
+def test_quantiles_and_intervals_are_counted_as_hits() -> None:
+    y, said = np.array([1.0, 2.0, 3.0]), np.array([1.5, 1.5, 3.0])
+    forecast = Forecast(said, None, said, None, None, np.array([-np.inf, 1.0, 4.0]), np.array([np.inf, 2.0, 5.0]))
+    quantiles, intervals = Account("quantile"), Account("numbers")
+    for account in (quantiles, intervals):
+        for event in range(3):  # one at a time, as all at once
+            one = Forecast(*(part if part is None else part[event : event + 1] for part in forecast))
+            account.add(y[event : event + 1], Played(one, np.array([0.5])))
+    assert quantiles.hit_rate == pytest.approx(2.0 / 3.0)  # 2.0 lies above its quantile
+    assert intervals.hit_rate == pytest.approx(2.0 / 3.0)  # 3.0 lies below its interval
+    assert intervals.totals[WIDTH] / intervals.totals[BOUNDED] == 1.0  # the first has no width
+    together = Account("numbers")
+    together.add(y, Played(forecast, np.full(3, 0.5)))
+    assert together.to_json() == intervals.to_json()
+
+
+def test_progress_is_one_line(rows: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with Run(Settings("sold", rule="implicit"), Places(str(rows))) as run:
+        ticker = Ticker(str(rows), 0)
+        run.go(Stopper(), ticker)
+        ticker.end()
+    line = capsys.readouterr().err
+    assert re.match(r"\r[\d,]+ rows, [\d,]+ a second, average loss 0\.\d+, \d+ % read, \d+ s to go", line)
+    assert "\n" not in line

@@ -1,12 +1,23 @@
-"""What the commands share in parsing and telling."""
+"""What the commands share."""
 
 from __future__ import annotations
 
 import argparse
-from typing import TypeAlias
+import json
+from pathlib import Path
+from typing import Any, TypeAlias
 
 Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 """What a command is added to."""
+
+
+def run_document(folder: Path) -> dict[str, Any]:
+    """The results that a run has left in its directory."""
+    source = folder / "run.json"
+    if not source.exists():
+        raise ValueError(f"{source} is not there: name the directory that onlinevi run had as --out")
+    document: dict[str, Any] = json.loads(source.read_text(encoding="utf-8"))
+    return document
 
 
 def bad_rows(count: int) -> str:

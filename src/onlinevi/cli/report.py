@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import json
 from pathlib import Path
 
-from onlinevi.cli.parser import Commands
+from onlinevi.cli.parser import Commands, run_document
 
 
 def add(commands: Commands) -> None:
@@ -23,8 +22,5 @@ def add(commands: Commands) -> None:
 def _run(options: argparse.Namespace) -> int:
     from onlinevi.report import write_report
 
-    source = options.dir / "run.json"
-    if not source.exists():
-        raise ValueError(f"{source} is not there: name the directory that onlinevi run had as --out")
-    print(write_report(json.loads(source.read_text(encoding="utf-8")), options.dir / "report.html"))
+    print(write_report(run_document(options.dir), options.dir / "report.html"))
     return 0
