@@ -22,7 +22,7 @@ import onlinevi as ovi
 from onlinevi.auto import Forecast
 from onlinevi.cli import main
 from onlinevi.cli.ticker import Ticker
-from onlinevi.job import Settings, load_job
+from onlinevi.job import Settings, job, load_job
 from onlinevi.job.account import BOUNDED, WIDTH, Account
 from onlinevi.job.playing import Played
 from onlinevi.job.running import Places, Run
@@ -211,6 +211,29 @@ def test_rows_that_wait_for_their_labels_are_kept(tmp_path: Path) -> None:
     assert whole.state.learned == halves.state.learned
     assert whole.account.to_json() == halves.account.to_json()
     assert (folders[0] / "said.csv").read_bytes() == (folders[1] / "said.csv").read_bytes()
+
+
+def test_a_bad_row_among_those_that_wait_stops_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The row is refused when its label comes; the run resumed goes on at the row that was to be predicted then."""
+    path = tmp_path / "rows.csv"
+    write_rows(path, 100)
+    call = ["run", str(path), "--target", "sold", "--rule", "implicit", "--delay", "5", "--resume", "--out", str(tmp_path)]
+    learn = job.play
+
+    def refuse_row_40(learner: Any, state: Any, X: Any, y: Any) -> Any:
+        if state.count == 40 and not passed:
+            raise ovi.BadRow(0, "not this one")
+        return learn(learner, state, X, y)
+
+    passed: list[bool] = []
+    monkeypatch.setattr(job, "play", refuse_row_40)
+    assert main(call) == 2
+    stopped = load_job(tmp_path / "model.ovi")
+    assert (stopped.account.count, stopped.state.count, stopped.position) == (45, 40, stopped.position._replace(rows=45))
+    passed.append(True)
+    assert main(call) == 0
+    ended = load_job(tmp_path / "model.ovi")
+    assert (ended.account.count, ended.state.count, len(ended.waiting)) == (100, 95, 5)
 
 
 def test_what_does_not_fit_a_checkpoint_is_refused(rows: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

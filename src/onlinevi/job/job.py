@@ -103,10 +103,10 @@ class Job:
         """Rows that the learner refuses go where other bad rows go, and the others are learned from."""
         assert rows.y is not None
         while start < stop:
-            X, y = rows.X[start:stop], rows.y[start:stop]
+            X, y, first = rows.X[start:stop], rows.y[start:stop], int(rows.rows[start])
+            self.position = position._replace(rows=first)  # should a bad row stop the run here
             try:
-                late = self.settings.delay > 0
-                played = self._late(source, int(rows.rows[start]), X, y) if late else self._at_once(X, y)
+                played = self._late(source, first, X, y) if self.settings.delay else self._at_once(X, y)
             except BadRow as bad:
                 good = start + bad.row
                 if good > start:
