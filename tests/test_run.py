@@ -31,7 +31,7 @@ from onlinevi.job.thinned import Thinned
 
 pytest.importorskip("pyarrow", reason='pyarrow is missing: pip install "onlinevi[files]"')
 
-KILLS = 10
+KILLS = 5
 ROWS = 3000
 
 

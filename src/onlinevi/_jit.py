@@ -65,17 +65,20 @@ def _fill(function: Function, parts: Mapping[Function, Function]) -> tuple[Funct
 
 
 _closed: dict[Function, tuple[Function, bytes, bool]] = {}
-"""Parts that reach no hole: the same in every kernel, so compiled once a process."""
+"""Parts that reach no hole: the same in every kernel."""
+
+_made: dict[tuple[str, str, bytes], Function] = {}
+"""Parts by what they are made of: kernels that fill their holes alike share them, so each is compiled once a process."""
 
 
 def _compiled_part(function: Function, parts: Mapping[Function, Function]) -> tuple[Function, bytes, bool]:
     if function in _closed:
         return _closed[function]
     copy, digest, open_ended = _fill(function, parts)
-    result = _part(copy), digest, open_ended
+    made = _made.setdefault((copy.__module__, copy.__qualname__, digest), _part(copy))
     if not open_ended:
-        _closed[function] = result
-    return result
+        _closed[function] = made, digest, open_ended
+    return made, digest, open_ended
 
 
 def _part(function: Function) -> Function:
