@@ -38,7 +38,7 @@ def everything_evil() -> Results:
     assert run.summary is not None
     assert run.data is not None
     task = replace(run.head.task, target=EVIL, sentence=EVIL, classes=[EVIL, EVIL])
-    source = replace(run.head.source, path=f"/tmp/{EVIL}", sha256=EVIL)
+    source = replace(run.head.source, path=f"rows/{EVIL}", sha256=EVIL)
     bad = RefusedRows(2, {EVIL: 2}, [RefusedRow(1, EVIL, EVIL)])
     return replace(
         run,
