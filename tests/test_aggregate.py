@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from catalogue import stream
+from catalogue import name, stream
 from oracles import expectation
 from scipy.sparse import csr_array
 from scipy.special import logsumexp
@@ -171,8 +171,9 @@ def test_one_learner_alone_is_itself() -> None:
 
 
 @pytest.mark.parametrize("rate", [0.02, 0.3, 2.0])
-def test_the_regret_is_below_its_bound(rate: float) -> None:
-    loss, box, horizon = ovi.Hinge(), ovi.Box((-1.0, 1.0)), 120
+@pytest.mark.parametrize("loss", [ovi.Hinge(), ovi.Absolute()], ids=name)
+def test_the_regret_is_below_its_bound(loss: ovi.Loss, rate: float) -> None:
+    box, horizon = ovi.Box((-1.0, 1.0)), 120
     learners = [ovi.Linear(loss, ovi.OGA(0.3), ovi.Point(box=box))]
     learners += [ovi.Linear(loss, rule, ovi.MeanField(0.5, box=box)) for rule in (ovi.SVA(0.1), ovi.SVB(3.0), ovi.NGVI())]
     mix, most = Aggregate(learners, rate), 3.0

@@ -359,7 +359,7 @@ def test_any_split_into_blocks_gives_the_same_bits(loss: ovi.Loss, family: type[
     assert np.array_equal(whole.array, split.array)
 
 
-@pytest.mark.parametrize("loss", [ovi.Logistic(), ovi.Pinball(0.1)], ids=name)
+@pytest.mark.parametrize("loss", LOSSES, ids=name)
 def test_a_box_clips_the_step(loss: ovi.Loss) -> None:
     rng = np.random.default_rng(7)
     box, clipped = ovi.Box(mean=(-0.2, 0.3), std=(0.7, 1.0)), 0

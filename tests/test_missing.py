@@ -134,7 +134,7 @@ def test_the_implicit_step_is_the_argmin_under_the_wider_spread(loss: ovi.Loss, 
         np.testing.assert_allclose(after.std, best.std, rtol=1e-5)
 
 
-@pytest.mark.parametrize("loss", [ovi.Logistic()], ids=name)
+@pytest.mark.parametrize("loss", [ovi.Logistic(), ovi.Absolute()], ids=name)
 def test_the_proximal_step_of_a_point_is_under_the_wider_spread(loss: ovi.Loss) -> None:
     own = ovi.Linear(loss=loss, rule=ovi.Implicit(0.7), family=ovi.Point([0.5, -1.0, 2.0], box=None), missing=True)
     state, x, y = own.init(3), np.array([1.0, 0.4, np.nan]), float(labels(loss, np.random.default_rng(2), 1)[0])

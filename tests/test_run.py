@@ -31,7 +31,7 @@ from onlinevi.job.thinned import Thinned
 
 pytest.importorskip("pyarrow", reason='pyarrow is missing: pip install "onlinevi[files]"')
 
-KILLS = 5
+KILLS = 10
 ROWS = 3000
 
 
