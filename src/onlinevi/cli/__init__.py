@@ -11,7 +11,7 @@ import sys
 from collections.abc import Sequence
 
 from onlinevi import __version__
-from onlinevi.cli import bounds, compare, data, info, predict, report, reproduce, run
+from onlinevi.cli import bounds, compare, data, info, merge, predict, report, reproduce, run
 
 EXITS = "Exit codes: 0 done; 1 failed; 2 a wrong call, data that cannot be had, or a bad row; 130 interrupted; 143 terminated."
 
@@ -37,6 +37,6 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="onlinevi", description="Online Bayesian learning with guarantees.", epilog=EXITS)
     parser.add_argument("--version", action="version", version=f"onlinevi {__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    for command in (run, predict, info, report, compare, reproduce, data, bounds):
+    for command in (run, predict, info, merge, report, compare, reproduce, data, bounds):
         command.add(commands)
     return parser

@@ -34,6 +34,8 @@ def certified(job: Job) -> str:
     state = job.state.learned if isinstance(job.state, PreparedState) else job.state
     if job.settings.delay:
         return "Labels came late: what is certain of decisions made at once does not speak of this run."
+    if job.merged:
+        return "Nothing is certain of the regret: the shards were learned from apart. Their own models have certificates."
     try:
         live = certificate(state)
         radius = float(np.linalg.norm(job.state.mean))

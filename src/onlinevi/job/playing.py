@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from onlinevi.auto import Auto, Forecast
+from onlinevi.inputs import InputState
 from onlinevi.losses import Loss
 from onlinevi.prepared import Learner, Prepared
 from onlinevi.types import Vector
@@ -23,9 +25,12 @@ def loss_of(learner: Learner) -> Loss:
     return learner.loss if isinstance(learner, Auto) else learner.linear.loss
 
 
-def begin(learner: Learner, X: Any) -> Any:
-    """The state before the first row of rows like these."""
-    return learner.init(X.shape[1], sparse=hasattr(X, "tocsr")) if isinstance(learner, Auto) else learner.init(X.shape[1])
+def begin(learner: Learner, X: Any, moments: InputState | None = None) -> Any:
+    """The state before the first row of rows like these; with the moments of another run, where they are given."""
+    state: Any = (
+        learner.init(X.shape[1], sparse=hasattr(X, "tocsr")) if isinstance(learner, Auto) else learner.init(X.shape[1])
+    )
+    return state if moments is None else replace(state, inputs=moments)
 
 
 def play(learner: Learner, state: Any, X: Any, y: Vector) -> tuple[Any, Played]:
