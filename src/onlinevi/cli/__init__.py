@@ -18,7 +18,7 @@ EXITS = "Exit codes: 0 done; 1 failed; 2 a wrong call, data that cannot be had, 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; its exit code."""
-    options = _parser().parse_args(arguments)
+    options = command_parser().parse_args(arguments)
     options.arguments = sys.argv[1:] if arguments is None else list(arguments)
     try:
         return int(options.command(options))
@@ -33,7 +33,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 2
 
 
-def _parser() -> argparse.ArgumentParser:
+def command_parser() -> argparse.ArgumentParser:
+    """The parser of all commands."""
     parser = argparse.ArgumentParser(prog="onlinevi", description="Online Bayesian learning with guarantees.", epilog=EXITS)
     parser.add_argument("--version", action="version", version=f"onlinevi {__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
