@@ -7,6 +7,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from onlinevi.classes import AnyLearner
 from onlinevi.columns import Encoded, Schema, encode
 from onlinevi.files import BadInput, Batch, Position, Refused
 from onlinevi.job.account import Account
@@ -15,7 +16,6 @@ from onlinevi.job.moments import Moments
 from onlinevi.job.playing import Played, begin, look, play, widened
 from onlinevi.job.settings import Asked, Settings
 from onlinevi.learner import BadRow
-from onlinevi.prepared import Learner
 from onlinevi.types import Vector
 
 
@@ -36,14 +36,15 @@ class Waiting(NamedTuple):
 class Job:
     """Takes batches in order. Predictions are those made before the label; with a delay, before it and the rows between.
 
-    Columns join at the start of the batch that brought them, so the same batches give the same bits.
+    Columns join at the start of the batch that brought them, so the same batches give the same bits. Classes of more than two
+    join at the row that brought them, whatever the batches.
     """
 
     def __init__(self, settings: Settings, schema: Schema, *, bad: LeftOut | None = None, hears: Hears | None = None) -> None:
         assert schema.task is not None
         self.settings, self.schema = settings, schema
         self.kind: Asked = settings.kind(schema.task)
-        self.learner: Learner = settings.learner(schema.task)
+        self.learner: AnyLearner = settings.learner(schema.task)
         self.why = schema.task.why
         """Why the task is what it is, in words."""
         self.state: Any = None
@@ -57,6 +58,11 @@ class Job:
         self.hears = hears
         self.notes: dict[str, Any] = {}
         """What the caller wants kept beside it: JSON values."""
+
+    @property
+    def class_names(self) -> tuple[str, ...]:
+        """In the order of their numbers; of more than two, the last ones may have yet to join."""
+        return () if self.schema.task is None else self.schema.task.names
 
     def take(self, batch: Batch, position: Position) -> None:
         """Predict the rows of a batch and learn from them; ``position`` is that of the stream behind it."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from onlinevi.auto import Auto
 from onlinevi.families import Family, MeanField
@@ -62,3 +62,8 @@ def choose(
         family = MeanField(box=None)  # it never overshoots, so labels of any unit are welcome
     linear = Linear(loss, own, family, average=False, missing=inputs.missing)
     return Prepared(inputs, linear, None if coverage is None else Calibration(coverage))
+
+
+def begin(learner: Learner, dim: int, *, sparse: bool, horizon: int | None = None) -> Any:
+    """The state before the first row: the default asks whether rows are sparse, a rule how many will come."""
+    return learner.init(dim, sparse=sparse) if isinstance(learner, Auto) else learner.init(dim, horizon)
