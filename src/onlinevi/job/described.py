@@ -58,11 +58,15 @@ def _within(state: Any) -> tuple[float, float]:
 
 def _certified_classes(job: Job, state: ClassesState) -> str:
     """Each class has a yes or no question of its own, and a certificate for it; of the classes together there is none."""
-    each = ", ".join(f"{name} {_within(own)[1]:.4g}" for name, own in zip(job.class_names, state.each, strict=False))
+    within = {name: _within(own)[1] for name, own in zip(job.class_names, state.each, strict=False)}
+    paid = [(own.learned if isinstance(own, PreparedState) else own).average_loss for own in state.each]
+    little = [name for name, loss in zip(within, paid, strict=True) if within[name] >= loss]
     return (
         "Certain, whatever the data, of each class against the rest: no fixed weights of the prepared columns with a norm up "
-        f"to that of those learned beat the average loss of its yes or no by more than: {each}. Of the probabilities of all "
-        "classes together nothing is certain."
+        "to that of those learned beat the average loss of its yes or no by more than: "
+        + ", ".join(f"{name} {most:.4g}" for name, most in within.items())
+        + (f". It says little of {', '.join(little)}" if little else "")
+        + ". Of the classes together nothing is certain."
     )
 
 
