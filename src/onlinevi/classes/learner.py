@@ -94,9 +94,10 @@ class Classes:
         for row, code in enumerate(codes.tolist()):
             # A class that has yet to join is the one behind those known.
             own, place = scores[row : row + 1, : max(known, min(code, known) + 1)], np.array([min(code, known)])
-            pairs = zip(_signs(place, own.shape[1]), own.T, strict=True)
-            costs = [np.asarray(self.loss(signs, said).value) for signs, said in pairs]
-            blocks.append(Block(known, own, sum(costs, np.zeros(1)), self._weighed(state, own, place, None)))
+            weighed = self._weighed(state, own, place, None)
+            pairs = zip(_signs(place, own.shape[1]), own.T, strict=True) if weighed is None else ()
+            losses = [np.asarray(self.loss(signs, said).value) for signs, said in pairs]
+            blocks.append(Block(known, own, weighed, losses))
         return ClassTrace(blocks)
 
     @property
@@ -128,7 +129,7 @@ class Classes:
         weighed = self._weighed(state, scores, codes, weights)
         coupled = state.coupled if weighed is None else weighed.after
         after = ClassesState(tuple(own for own, _ in played), later, coupled)
-        return after, Block(known, scores, sum((trace.loss for _, trace in played), np.zeros(len(codes))), weighed)
+        return after, Block(known, scores, weighed, [trace.loss for _, trace in played])
 
     def _scores(self, trace: Any) -> Vector:
         """What was said of each row: the default's predictions are log-odds already."""

@@ -79,19 +79,20 @@ class Block(NamedTuple):
 
     known: int
     scores: Vector
-    losses: Vector
-    """Of all classes against the rest, in all."""
     weighed: coupling.Weighed | None
+    losses: Sequence[Vector]
+    """Of each class against the rest: what is paid where there is no coupling."""
 
     @property
     def loss(self) -> Vector:
-        return self.losses if self.weighed is None else self.weighed.loss
+        return sum(self.losses, np.zeros(len(self.scores))) if self.weighed is None else self.weighed.loss
 
     @property
     def said(self) -> list[ClassForecast]:
-        new = int(self.known < self.scores.shape[1])
         before = None if self.weighed is None else self.weighed.before
-        cut = ((slice(0, new), self.known), (slice(new, None), None))
+        if self.known == self.scores.shape[1]:
+            return [ClassForecast.of(self.scores, before)]
+        cut = ((slice(0, 1), self.known), (slice(1, None), None))
         return [ClassForecast.of(self.scores[rows, :end], None if before is None else before[rows]) for rows, end in cut]
 
 
@@ -104,7 +105,9 @@ class ClassTrace:
     @cached_property
     def said(self) -> ClassForecast:
         parts = [said for block in self._blocks for said in block.said]
-        width = max((part.scores.shape[1] for part in parts), default=0)
+        if len(parts) == 1:
+            return parts[0]
+        width = max(part.scores.shape[1] for part in parts)
         scores = np.concatenate([_padded(part.scores, width, -np.inf) for part in parts])
         tables = [part.probability for part in parts if part.probability is not None]
         return ClassForecast(scores, np.concatenate([_padded(own, width, 0.0) for own in tables]) if tables else None)

@@ -63,8 +63,8 @@ def _certified_classes(job: Job, state: ClassesState) -> str:
     little = [name for name, loss in zip(within, paid, strict=True) if within[name] >= loss]
     return (
         "Certain, whatever the data, of each class against the rest: no fixed weights of the prepared columns with a norm up "
-        "to that of those learned beat the average loss of its yes or no by more than: "
-        + ", ".join(f"{name} {most:.4g}" for name, most in within.items())
+        "to that of those learned beat the average loss of its yes or no by more than "
+        + ", ".join(f"{most:.4g} ({name})" for name, most in within.items())
         + (f". It says little of {', '.join(little)}" if little else "")
         + ". Of the classes together nothing is certain."
     )
