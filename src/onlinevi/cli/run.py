@@ -34,7 +34,11 @@ def add(commands: Commands) -> None:
         "file", metavar="FILE", help="CSV, NDJSON, Parquet, Arrow or LIBSVM, packed or not; - is standard input"
     )
     command.add_argument("--target", required=True, metavar="COL", help="the column to predict; label in LIBSVM files")
-    command.add_argument("--task", choices=("classes", "numbers", "counts", "quantile"), help="default: by the labels")
+    command.add_argument(
+        "--task",
+        choices=("classes", "numbers", "counts", "quantile"),
+        help="default: by the labels; say classes where they are codes such as 1, 2, 3",
+    )
     command.add_argument(
         "--loss", choices=("logistic", "hinge", "squared", "absolute", "poisson", "pinball"), help="default: the task's"
     )

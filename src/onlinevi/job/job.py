@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections import deque
+from dataclasses import replace
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from onlinevi.classes import AnyLearner
 from onlinevi.columns import Encoded, Schema, encode
 from onlinevi.files import BadInput, Batch, Position, Refused
 from onlinevi.inputs import InputState
@@ -17,7 +19,6 @@ from onlinevi.job.origin import Origin
 from onlinevi.job.playing import Played, begin, look, play, widened
 from onlinevi.job.settings import Asked, Settings
 from onlinevi.learner import BadRow
-from onlinevi.prepared import Learner
 from onlinevi.types import Vector
 
 
@@ -38,14 +39,15 @@ class Waiting(NamedTuple):
 class Job:
     """Takes batches in order. Predictions are those made before the label; with a delay, before it and the rows between.
 
-    Columns join at the start of the batch that brought them, so the same batches give the same bits.
+    Columns join at the start of the batch that brought them, so the same batches give the same bits. Classes of more than two
+    join at the row that brought them, whatever the batches.
     """
 
     def __init__(self, settings: Settings, schema: Schema, *, bad: LeftOut | None = None, hears: Hears | None = None) -> None:
         assert schema.task is not None
         self.settings, self.schema = settings, schema
         self.kind: Asked = settings.kind(schema.task)
-        self.learner: Learner = settings.learner(schema.task)
+        self.learner: AnyLearner = settings.learner(schema.task)
         self.why = schema.task.why
         """Why the task is what it is, in words."""
         self.state: Any = None
@@ -69,6 +71,11 @@ class Job:
         """The rows that it has learned from."""
         return self.merged or (() if self.position is None else (Origin(self.settings.first_row, self.position),))
 
+    @property
+    def class_names(self) -> tuple[str, ...]:
+        """In the order of their numbers; of more than two, the last ones may have yet to join."""
+        return () if self.schema.task is None else self.schema.task.names
+
     def take(self, batch: Batch, position: Position) -> None:
         """Predict the rows of a batch and learn from them; ``position`` is that of the stream behind it."""
         try:
@@ -77,10 +84,9 @@ class Job:
             if stopped.refused is not None:
                 self._take_before(stopped.refused.row, batch, position)
             raise
-        if self.prepared_by is None:
-            self.schema = schema
-        else:  # what that run never met says nothing here either
-            rows = rows._replace(X=rows.X[:, : self.schema.width])
+        if self.prepared_by is not None:  # what that run never met says nothing here either
+            schema, rows = replace(self.schema, task=schema.task), rows._replace(X=rows.X[:, : self.schema.width])
+        self.schema = schema
         self._begin(rows)
         start = 0
         while start < len(rows.rows):

@@ -96,8 +96,7 @@ class Run:
         if path is None:
             return None
         lines = Lines(path, job.notes.get("predictions"))
-        names = job.schema.task.names if job.schema.task is not None else ()
-        table = Predictions(job.kind, names, lines.write, as_json=path.suffix != ".csv", labels=True)
+        table = Predictions(job.kind, lambda: job.class_names, lines.write, as_json=path.suffix != ".csv", labels=True)
         if not lines.place()["bytes"]:
             table.head()
 
