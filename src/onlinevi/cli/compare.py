@@ -20,7 +20,7 @@ EXAMPLES = """examples:
   onlinevi compare flats.parquet --target price --rules auto,implicit,ngvi --out out
 
 The file is read once, and every rule has the same rows. Losses are those that onlinevi run gives. A row that one rule refuses
-is counted for that rule alone. Seconds are those of predicting and learning; a rule that was never used here compiles first.
+is counted for that rule alone. Seconds are those of predicting and learning, without reading and compiling.
 Ctrl-C or SIGTERM waits for the batch, prints the table so far, and exits with 130 or 143."""
 
 
@@ -100,9 +100,8 @@ def _tell(document: dict[str, Any], wrote: list[Path], *, as_json: bool) -> None
         return
     classes = document["task"]["kind"] == "classes"
     print(f"{document['task']['sentence']}; {document['loss']}.")
-    print(
-        f"{'rule':9} {'rows':>11} {'loss':>10} {'wrong' if classes else 'covered':>8} {'certified':>10} {'seconds':>8} {'refused':>8}"
-    )
+    share = "wrong" if classes else "covered"
+    print(f"{'rule':9} {'rows':>11} {'loss':>10} {share:>8} {'certified':>10} {'seconds':>8} {'refused':>8}")
     for own in rules:
         share = _shown(own["error_rate" if classes else "coverage"], ".2%")
         loss, certified = _shown(own["average_loss"], ".4g"), _shown(own["certified_regret"], ".4g")
@@ -111,9 +110,8 @@ def _tell(document: dict[str, Any], wrote: list[Path], *, as_json: bool) -> None
     for own in rules:
         if own["why"]:
             print(f"{own['rule']}: {own['why']}")
-    print(
-        "certified: no fixed weights in the rule's box beat its average loss by more, whatever the data; – where none is stated."
-    )
+    if any(own["certified_regret"] is not None for own in rules):
+        print("certified: whatever the data, no fixed weights in the rule's box have an average loss lower by more than this.")
     if document["bad_rows"]:
         print(bad_rows(document["bad_rows"]) + " left out for all.")
     if document["stopped"] == "interrupted":

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -17,6 +18,7 @@ from onlinevi.job.job import Job
 from onlinevi.job.left_out import LeftOut
 from onlinevi.job.moments import certified_regret
 from onlinevi.job.outcome import results
+from onlinevi.job.playing import begin, play
 from onlinevi.job.running import Ended
 from onlinevi.job.settings import Settings
 from onlinevi.job.stopper import Stopper
@@ -38,7 +40,7 @@ class Standing:
     certified_regret: float | None
     """A row, where one is certain."""
     seconds: float
-    """Of predicting and learning alone."""
+    """Of predicting and learning, without reading and compiling."""
     refused: int
     """Rows that this rule could not use, and the others perhaps could."""
     out: bool = False
@@ -59,12 +61,20 @@ class Contestant:
     def learn(self, source: str, schema: Schema, rows: Encoded, position: Position) -> None:
         if self.ended is not None:
             return
+        if self.job.state is None:
+            self._warm_up(rows)
         begun = time.monotonic()
         try:
             self.job.learn(source, schema, rows, position)
         except (ValueError, ArithmeticError, MemoryError) as error:
             self.ended = f"out behind row {self.job.account.count:,}: {error}"
         self.seconds += time.monotonic() - begun
+
+    def _warm_up(self, rows: Encoded) -> None:
+        """Compile, so that no rule's seconds have it in them; what comes of it is dropped."""
+        assert rows.y is not None
+        with suppress(ValueError):
+            play(self.job.learner, begin(self.job.learner, rows.X), rows.X[:1], rows.y[:1])
 
     @property
     def standing(self) -> Standing:

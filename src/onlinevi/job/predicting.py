@@ -24,7 +24,7 @@ def absent_columns(job: Job, stream: Stream) -> list[str]:
 
 
 def predict_stream(job: Job, stream: Stream, table: Table, bad: Policy) -> None:
-    """A row of the table for each. Names and columns that the job has never met say nothing, but make a prediction less sure."""
+    """A row for each. Names and columns that the job has never met say nothing, but make a prediction less sure."""
     names = job.schema.task.names if job.schema.task is not None else ()
     said = Predictions(job.kind, names, table)
     stream.numbers |= job.schema.numbers - {job.settings.target}
