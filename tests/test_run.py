@@ -406,26 +406,6 @@ def test_a_plain_learner_is_no_run(tmp_path: Path, capsys: pytest.CaptureFixture
     assert "no run of a file" in capsys.readouterr().err
 
 
-def test_runs_are_compared_where_they_can_be(rows: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    for name, more in (("all", []), ("one", ["--keep", "a"]), ("town", ["--keep", "town"])):
-        assert main(["run", str(rows), "--target", "sold", "--rule", "implicit", "--out", str(tmp_path / name), *more]) == 0
-    capsys.readouterr()
-    assert main(["compare", *(str(tmp_path / name) for name in ("town", "all", "one"))]) == 0
-    printed = capsys.readouterr()
-    assert [Path(line.split()[0]).name for line in printed.out.splitlines()[1:]] == ["all", "one", "town"]
-    assert printed.err == ""
-    rows.write_text("".join(rows.read_text().splitlines(keepends=True)[:500]))
-    call = ["run", str(rows), "--target", "sold", "--rule", "implicit", "--out", str(tmp_path / "fewer")]
-    assert main(call) == 0
-    assert main(["compare", str(tmp_path / "all"), str(tmp_path / "fewer"), "--json"]) == 0
-    assert "had the same rows" in capsys.readouterr().err
-    document = json.loads((tmp_path / "fewer" / "run.json").read_text())
-    document["head"]["settings"]["loss"] = "Hinge()"
-    (tmp_path / "fewer" / "run.json").write_text(json.dumps(document))
-    assert main(["compare", str(tmp_path / "all"), str(tmp_path / "fewer")]) == 2
-    assert "differ in their loss" in capsys.readouterr().err
-
-
 def test_quantiles_and_intervals_are_counted_as_hits() -> None:
     y, said = np.array([1.0, 2.0, 3.0]), np.array([1.5, 1.5, 3.0])
     forecast = Forecast(said, None, said, None, None, np.array([-np.inf, 1.0, 4.0]), np.array([np.inf, 2.0, 5.0]))

@@ -21,11 +21,17 @@ def add_asked(command: argparse.ArgumentParser) -> None:
     )
     task = command.add_argument_group("what to predict")
     task.add_argument("--target", required=True, metavar="COL", help="the column to predict; label in LIBSVM files")
-    task.add_argument("--task", choices=("classes", "numbers", "counts", "quantile"), help="default: by the labels")
     task.add_argument(
-        "--loss", choices=("logistic", "hinge", "squared", "absolute", "poisson", "pinball"), help="default: the task's"
+        "--task", choices=("classes", "numbers", "counts", "quantile"), help="what labels are (default: by their looks)"
     )
-    task.add_argument("--level", type=float, default=0.9, metavar="P", help="of the quantile (default: 0.9)")
+    task.add_argument(
+        "--loss",
+        choices=("logistic", "hinge", "squared", "absolute", "poisson", "pinball"),
+        help="of classes the first two, of numbers the next two (default: the first of each)",
+    )
+    task.add_argument(
+        "--level", type=float, default=0.9, metavar="P", help="which quantile: labels lie below it so often (default: 0.9)"
+    )
     task.add_argument(
         "--coverage", type=float, default=0.9, metavar="P", help="part of numbers or counts in their intervals (default: 0.9)"
     )
@@ -37,14 +43,14 @@ def add_asked(command: argparse.ArgumentParser) -> None:
         "--missing",
         choices=("nan", "zero", "refuse"),
         default="nan",
-        help="missing values are unknown, 0, or a bad row",
+        help="missing values are unknown (the default), 0, or a bad row",
     )
     columns.add_argument(
         "--max-categories",
         type=int,
         default=100,
         metavar="N",
-        help="names of a column with a feature each; later ones share 32 (default: 100)",
+        help="names of a column that have a feature each; later ones share 32 (default: 100)",
     )
     columns.add_argument(
         "--hash-bits", type=int, metavar="N", help="hash the names of all columns into 2^N features instead; 18 is common"

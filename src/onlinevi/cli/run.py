@@ -16,7 +16,8 @@ from onlinevi.cli.parser import Commands, bad_rows, write_json
 
 EXAMPLES = """examples:
   onlinevi run patients.csv --target diagnosis --out out
-  tail -f clicks.ndjson | onlinevi run - --target clicked --predictions said.csv
+  tail -f clicks.ndjson | onlinevi run - --target clicked --predictions said.ndjson
+  onlinevi run flats.parquet --target price --task quantile --level 0.5 --predictions said.parquet
   onlinevi run big.csv.gz --target price --checkpoint price.ovi --resume    # the same call starts it and goes on after a stop
 
 A stop by Ctrl-C or SIGTERM waits for the batch, writes what is known, and exits with 130 or 143. A bad row with
@@ -48,9 +49,11 @@ def add(commands: Commands) -> None:
         "--predictions",
         type=Path,
         metavar="FILE",
-        help="predictions, made before its label; .csv, .ndjson, .parquet, .arrow",
+        help="of each row before its label is used; .csv, .ndjson, .parquet, .arrow",
     )
-    files.add_argument("--checkpoint", type=Path, metavar="FILE", help="default: DIR/model.ovi with --out")
+    files.add_argument(
+        "--checkpoint", type=Path, metavar="FILE", help="all that is learned, to go on from (default: DIR/model.ovi)"
+    )
     files.add_argument("--every", type=int, default=100_000, metavar="N", help="rows between checkpoints (default: 100000)")
     files.add_argument("--resume", action="store_true", help="go on from the checkpoint, if there is one")
     files.add_argument("--json", action="store_true", help="print the summary as one JSON object")
