@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import hashlib
 import json
 import os
 import random
@@ -384,8 +385,24 @@ def test_info_and_report_tell_of_a_run(rows: Path, tmp_path: Path, capsys: pytes
     assert (facts["events"], facts["average_loss"]) == (summary["events"], summary["average_loss"])
     weights = {weight["name"]: weight for weight in facts["weights"]}
     assert weights["a"]["mean"] / weights["b"]["mean"] == pytest.approx(-100.0, rel=0.2), "the rows were made so"
+    state = load_job(out / "model.ovi").state
+    assert facts["features"][:3] == ["intercept", "a", "b"]
+    assert (facts["mean"], facts["std"]) == (state.mean.tolist(), state.std.tolist())
+    assert facts["schema"]["columns"] == {"a": "number", "b": "number", "town": "category"}
+    assert facts["features"][3:] == [f"town={name}" for name in facts["schema"]["categories"]["town"]]
+    assert (facts["schema"]["target"], facts["schema"]["task"]["names"]) == ("sold", ["no", "yes"])
+    assert facts["settings"]["rule"] == "implicit"
+    live = ovi.certificate(state.learned)
+    sure = facts["certificate"]
+    assert sure["regret"] == live.within(float(np.linalg.norm(state.mean))) / ROWS
+    assert sure["lower_bound"] == summary["average_loss"] - sure["regret"]
+    source = facts["source"]
+    assert source["sha256"] == hashlib.sha256(rows.read_bytes()).hexdigest()
+    assert (source["first_row"], source["last_row"], source["bytes"]) == (0, ROWS - 1, rows.stat().st_size)
     assert main(["info", str(out / "model.ovi")]) == 0
-    assert "Certain, whatever the data" in capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert sure["sentence"] in printed
+    assert len(printed.splitlines()) < 40
     document = json.loads((out / "run.json").read_text())
     assert document["posterior"]["steps"][-1] <= ROWS
     assert 32 <= len(document["posterior"]["steps"]) <= 64

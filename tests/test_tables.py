@@ -111,7 +111,7 @@ def test_a_new_run_takes_nothing_of_an_old_one_for_its_own(tmp_path: Path) -> No
 def test_what_cannot_be_written_is_said(tmp_path: Path) -> None:
     for name, answer in (
         ("a.csv.gz", "cannot be cut back"),
-        ("a.parquet.zst", "afterwards"),
+        ("a.csv.zst", "afterwards"),
         ("a.xlsx", ".arrow"),
         ("a", ".csv"),
     ):

@@ -14,7 +14,8 @@ from onlinevi import __version__
 from onlinevi.cli import bounds, compare, data, info, predict, report, reproduce, run
 
 EXAMPLE = "example: onlinevi run patients.csv --target diagnosis --out out"
-EXITS = "Exit codes: 0 done; 1 failed; 2 a wrong call, data that cannot be had, or a bad row; 130 interrupted; 143 terminated."
+EXITS = """Exit codes: 0 done; 1 failed; 2 a wrong call, data that cannot be had, or a bad row;
+130 interrupted; 143 terminated."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -36,7 +37,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="onlinevi", description="Online Bayesian learning with guarantees.", epilog=f"{EXAMPLE} -- {EXITS}"
+        prog="onlinevi",
+        description="Online Bayesian learning with guarantees.",
+        epilog=f"{EXAMPLE}\n\n{EXITS}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"onlinevi {__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")

@@ -22,15 +22,18 @@ def add_asked(command: argparse.ArgumentParser) -> None:
     task = command.add_argument_group("what to predict")
     task.add_argument("--target", required=True, metavar="COL", help="the column to predict; label in LIBSVM files")
     task.add_argument(
-        "--task", choices=("classes", "numbers", "counts", "quantile"), help="what labels are (default: by their looks)"
+        "--task",
+        choices=("classes", "numbers", "counts", "quantile"),
+        help="what the labels are (default: by their looks)",
     )
     task.add_argument(
         "--loss",
         choices=("logistic", "hinge", "squared", "absolute", "poisson", "pinball"),
-        help="of classes the first two, of numbers the next two (default: the first of each)",
+        help="of classes the first two, of numbers the next two, of counts poisson, of quantiles pinball "
+        "(default: the task's first)",
     )
     task.add_argument(
-        "--level", type=float, default=0.9, metavar="P", help="which quantile: labels lie below it so often (default: 0.9)"
+        "--level", type=float, default=0.9, metavar="P", help="of the quantile: the part of labels below it (default: 0.9)"
     )
     task.add_argument(
         "--coverage", type=float, default=0.9, metavar="P", help="part of numbers or counts in their intervals (default: 0.9)"

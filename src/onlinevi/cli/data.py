@@ -13,8 +13,8 @@ def add(commands: Commands) -> None:
         "data",
         help="list, fetch or find the data sets",
         description="The data sets: where they are, and how to have them here.",
-        epilog="Looked for in the directory ONLINEVI_DATA, the user's cache, installed packages, then downloaded. "
-        "example: onlinevi data fetch boston",
+        epilog="example: onlinevi data fetch boston. Looked for in the directory ONLINEVI_DATA, the user's cache, installed "
+        "packages, then downloaded.",
     )
     actions = command.add_subparsers(required=True, metavar="ACTION")
     actions.add_parser(
