@@ -15,13 +15,13 @@ class Ticker:
         self._start, self._already, self._last = time.monotonic(), already, 0.0
         self._bytes = Path(source).stat().st_size if Path(source).is_file() else 0
 
-    def __call__(self, job: Any, stream: Any) -> None:
+    def __call__(self, job: Any, stream: Any, who: str = "") -> None:
         now = time.monotonic()
         if now - self._last < 0.1:
             return
         self._last, count = now, job.account.count
         speed = (count - self._already) / max(now - self._start, 1e-9)
-        line = f"{count:,} rows, {speed:,.0f} a second, average loss {job.account.average_loss:.4g}"
+        line = f"{who}{count:,} rows, {speed:,.0f} a second, average loss {job.account.average_loss:.4g}"
         share = stream.position.bytes / self._bytes if self._bytes else 0.0
         if share > 0.0:
             line += (
