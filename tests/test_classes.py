@@ -20,7 +20,7 @@ from onlinevi.files import open_stream
 from onlinevi.job import Job, Settings, load_job, results, save_job
 from onlinevi.job.account import Account
 from onlinevi.job.playing import Played
-from onlinevi.job.predictions import Predictions
+from onlinevi.job.predictions import Predictions, columns_of, open_table
 from onlinevi.prepared import choose
 
 ONE = choose(ovi.Logistic(), "implicit", None, ovi.Inputs(missing=True))
@@ -112,20 +112,21 @@ def test_a_look_says_and_costs_what_a_step_does(one: Any) -> None:
         np.testing.assert_allclose(looked.said.scores, played.said.scores[:, : looked.said.scores.shape[1]], rtol=1e-9)
 
 
-def test_a_hinge_loss_has_scores_and_pays_for_every_class() -> None:
+def test_a_hinge_loss_has_scores_and_pays_for_every_class(tmp_path: Path) -> None:
     X, y = rows()
     learner = Classes(HINGE, 5)
     _, trace = learner.update_many(learner.init(3), X, y)
     signs = np.where(y[:, None] == np.arange(5), 1.0, -1.0)
     np.testing.assert_allclose(trace.loss, np.maximum(0.0, 1.0 - signs * trace.said.scores).sum(axis=1), rtol=1e-12)
     assert trace.said.probability is None
-    account, lines = Account("classes"), []
+    account = Account("classes")
     account.add(y.astype(float), Played(trace.said, trace.loss))
     assert account.hit_rate == np.mean(trace.said.guess == y)
     assert not account.bins.any(), "nothing was said of probabilities"
-    table = Predictions("classes", lambda: list("abcde"), lines.append, as_json=True, labels=False)
-    table.add(np.arange(200), trace.said)
-    said = [json.loads(line) for line in "".join(lines).splitlines()]
+    table = open_table(tmp_path / "said.ndjson", columns_of("classes", labels=False))
+    Predictions("classes", lambda: list("abcde"), table).add(np.arange(200), trace.said)
+    table.close()
+    said = [json.loads(line) for line in (tmp_path / "said.ndjson").read_text().splitlines()]
     assert said[-1] == {"row": 199, "prediction": "abcde"[trace.said.guess[-1]], "probability": None}
 
 
@@ -235,7 +236,7 @@ def test_a_run_over_iris_is_the_librarys(tmp_path: Path, capsys: pytest.CaptureF
         raw = ONE.inputs.raw_weights(state.each[number].inputs, state.each[number].mean, state.each[number].std)
         assert (weight["mean"], weight["std"]) == (raw.weights[place], raw.std[place])
     live = ovi.certificate(state.each[2].learned)
-    assert f"{live.within(float(np.linalg.norm(state.each[2].mean))) / 150:.4g} (virginica)" in facts["certificate"]
+    assert f"{live.within(float(np.linalg.norm(state.each[2].mean))) / 150:.4g} (virginica)" in facts["certificate"]["sentence"]
     assert main(["info", str(out / "model.ovi")]) == 0
     assert "  setosa: c  " in capsys.readouterr().out
 
