@@ -319,6 +319,22 @@ def test_codes_and_odd_rows(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     assert job.class_names == ("0", "1", "2", "3", "4", "8", "9")
 
 
+def test_columns_of_another_run_take_new_classes_and_do_not_merge(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("pyarrow", reason='pyarrow is missing: pip install "onlinevi[files]"')
+    X, y = rows(60, 3)
+    models = [str(tmp_path / f"{name}.ovi") for name in "ab"]
+    for model, names, more in zip(models, ("xyz", "xyw"), ([], ["--prepare-like", models[0]]), strict=True):
+        write_rows(tmp_path / "rows.csv", X, [names[code] for code in y])
+        call = ["run", str(tmp_path / "rows.csv"), "--target", "kind", "--rule", "implicit", "--checkpoint", model, *more]
+        assert main(call) == 0
+    first, second = map(load_job, models)
+    assert second.class_names == (*first.class_names, "w")
+    assert (first.state.inputs, len(second.state.each)) == (second.state.inputs, 4)
+    assert all(own.inputs == first.state.inputs for own in (*second.state.each, second.state.later))
+    assert main(["merge", *models, "-o", str(tmp_path / "all.ovi")]) == 2
+    assert "has 3 classes" in capsys.readouterr().err
+
+
 # --- the coupling
 
 

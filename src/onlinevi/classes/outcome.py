@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -29,6 +29,11 @@ class ClassesState:
         """The moments of the features: all classes see the same rows."""
         inputs: InputState = self.each[0].inputs
         return inputs
+
+    def with_inputs(self, inputs: InputState) -> ClassesState:
+        """The same with other moments."""
+        later = None if self.later is None else replace(self.later, inputs=inputs)
+        return replace(self, each=tuple(replace(own, inputs=inputs) for own in self.each), later=later)
 
     @property
     def count(self) -> int:

@@ -35,6 +35,8 @@ def certified(job: Job) -> str:
     """What is certain of the regret, in words."""
     if job.settings.delay:
         return "Labels came late: what is certain of decisions made at once does not speak of this run."
+    if job.merged:
+        return "Nothing is certain of the regret: the shards were learned from apart. Their own models have certificates."
     try:
         if isinstance(job.state, ClassesState):
             return _certified_classes(job, job.state)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from dataclasses import replace
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -10,9 +11,11 @@ import numpy as np
 from onlinevi.classes import AnyLearner
 from onlinevi.columns import Encoded, Schema, encode
 from onlinevi.files import BadInput, Batch, Position, Refused
+from onlinevi.inputs import InputState
 from onlinevi.job.account import Account
 from onlinevi.job.left_out import LeftOut
 from onlinevi.job.moments import Moments
+from onlinevi.job.origin import Origin
 from onlinevi.job.playing import Played, begin, look, play, widened
 from onlinevi.job.settings import Asked, Settings
 from onlinevi.learner import BadRow
@@ -56,6 +59,10 @@ class Job:
         self.position: Position | None = None
         """How far the source has been used."""
         self.hears = hears
+        self.prepared_by: InputState | None = None
+        """Moments of another run, which stay as they are."""
+        self.merged: tuple[Origin, ...] = ()
+        """What others have learned from, where this is the sum of them; it learns no more."""
         self.notes: dict[str, Any] = {}
         """What the caller wants kept beside it: JSON values."""
 
@@ -63,6 +70,11 @@ class Job:
     def class_names(self) -> tuple[str, ...]:
         """In the order of their numbers; of more than two, the last ones may have yet to join."""
         return () if self.schema.task is None else self.schema.task.names
+
+    @property
+    def origins(self) -> tuple[Origin, ...]:
+        """The rows that it has learned from."""
+        return self.merged or (() if self.position is None else (Origin(self.settings.first_row, self.position),))
 
     def take(self, batch: Batch, position: Position) -> None:
         """Predict the rows of a batch and learn from them; ``position`` is that of the stream behind it."""
@@ -72,7 +84,11 @@ class Job:
             if stopped.refused is not None:
                 self._take_before(stopped.refused.row, batch, position)
             raise
-        self.schema = schema
+        if self.prepared_by is None:
+            self.schema = schema
+        else:  # names and columns that the other run never met say nothing here either; classes may join
+            self.schema = replace(self.schema, task=schema.task)
+            rows = rows._replace(X=rows.X[:, : self.schema.width])
         self._begin(rows)
         start = 0
         while start < len(rows.rows):
@@ -101,7 +117,7 @@ class Job:
         if not self.schema.width:
             raise ValueError("no column is left to predict from: keep more of them, or drop fewer")
         if self.state is None:
-            self.state = begin(self.learner, rows.X)
+            self.state = begin(self.learner, rows.X, self.prepared_by)
         elif rows.X.shape[1] > self.state.inputs.dim:
             self.state = self.learner.widen(self.state, rows.X.shape[1])
 

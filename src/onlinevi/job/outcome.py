@@ -59,7 +59,9 @@ def _head(job: Job) -> Head:
     sentence = f"Predict {job.settings.target}{what} from {columns} {'column' if columns == 1 else 'columns'}"
     settings = {"learner": job.settings.rule, "loss": str(job.learner.loss), "missing values": job.settings.missing}
     settings |= {"delay": f"{job.settings.delay} rows"} if job.settings.delay else {}
-    source = Source("?") if position is None else Source(position.source, position.sha256, 0, max(position.rows - 1, 0))
+    source = Source(" + ".join(map(str, job.merged)) or "?")
+    if position is not None:
+        source = Source(position.source, position.sha256, job.settings.first_row, max(position.rows - 1, 0))
     return Head(
         version=__version__,
         command=str(notes.get("command", "")),

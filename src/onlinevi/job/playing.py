@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from onlinevi.auto import Auto, Forecast
 from onlinevi.classes import AnyLearner, Classes, ClassesState, ClassForecast
+from onlinevi.inputs import InputState
 from onlinevi.prepared import Prepared
 from onlinevi.prepared import begin as begin_one
 from onlinevi.types import Vector
@@ -25,10 +27,14 @@ def states_of(state: Any) -> tuple[Any, ...]:
     return state.each if isinstance(state, ClassesState) else (state,)
 
 
-def begin(learner: AnyLearner, X: Any) -> Any:
-    """The state before the first row of rows like these."""
+def begin(learner: AnyLearner, X: Any, moments: InputState | None = None) -> Any:
+    """The state before the first row of rows like these; with the moments of another run, where they are given."""
     dim, sparse = X.shape[1], hasattr(X, "tocsr")
-    return learner.init(dim, sparse=sparse) if isinstance(learner, Classes) else begin_one(learner, dim, sparse=sparse)
+    if isinstance(learner, Classes):
+        state = learner.init(dim, sparse=sparse)
+        return state if moments is None else state.with_inputs(moments)
+    one = begin_one(learner, dim, sparse=sparse)
+    return one if moments is None else replace(one, inputs=moments)
 
 
 def play(learner: AnyLearner, state: Any, X: Any, y: Vector) -> tuple[Any, Played]:

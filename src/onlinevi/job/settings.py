@@ -27,7 +27,11 @@ LOSSES: dict[str, dict[str, type[Loss]]] = {
 
 @dataclass(frozen=True)
 class Settings:
-    """``task`` and ``loss`` None: by the labels. ``level`` is that of a quantile, ``delay`` how many rows late labels come."""
+    """``task`` and ``loss`` None: by the labels. ``level`` is that of a quantile, ``delay`` how many rows late labels come.
+
+    ``first_row`` and ``end_row`` are the part of the source that is used, the latter not included. ``prepare_like`` is a model
+    whose columns and moments are taken over and stay as they are, so that what several runs learn can be merged.
+    """
 
     target: str
     task: Asked | None = None
@@ -39,6 +43,9 @@ class Settings:
     keep: tuple[str, ...] = ()
     drop: tuple[str, ...] = ()
     delay: int = 0
+    first_row: int = 0
+    end_row: int | None = None
+    prepare_like: str | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "keep", tuple(self.keep))
@@ -52,6 +59,8 @@ class Settings:
             raise ValueError(f"rule={self.rule!r}: needs one of auto, {', '.join(RULES)}")
         if self.delay < 0:
             raise ValueError(f"delay={self.delay}: needs a number of rows from 0")
+        if self.first_row < 0 or (self.end_row is not None and self.end_row <= self.first_row):
+            raise ValueError(f"rows={self.first_row}:{self.end_row}: needs a first row from 0 and an end behind it")
         _ = Pinball(self.level)
 
     def schema(self, seen: Sequence[Batch]) -> Schema:
@@ -90,7 +99,7 @@ class Settings:
         kind = losses[self.loss or next(iter(losses))]
         loss = Pinball(self.level) if kind is Pinball else kind()
         # Missing values may come at any row, so the learner has to be ready for them from the first.
-        inputs = Inputs(missing=self.missing == "nan")
+        inputs = Inputs(missing=self.missing == "nan", fixed=self.prepare_like is not None)
         own = choose(loss, self.rule, None, inputs, None if task.kind == "classes" else self.coverage)
         return Classes(own, len(task.names)) if len(task.names) > 2 else own
 

@@ -15,6 +15,7 @@ from onlinevi.rules import NGVI, OGA, OGAEL, SVA, SVB, Implicit, PerSqrt, Rule
 from onlinevi.uncertainty import Calibration
 
 Learner: TypeAlias = Auto | Prepared
+"""What plays a stream, behind prepared rows: many learners pooled, or one rule."""
 
 CLASS_LOSSES: Mapping[str, Loss] = {"logistic": Logistic(), "hinge": Hinge()}
 NUMBER_LOSSES: Mapping[str, Loss] = {
