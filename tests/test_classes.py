@@ -236,7 +236,9 @@ def test_a_run_over_iris_is_the_librarys(tmp_path: Path, capsys: pytest.CaptureF
         raw = ONE.inputs.raw_weights(state.each[number].inputs, state.each[number].mean, state.each[number].std)
         assert (weight["mean"], weight["std"]) == (raw.weights[place], raw.std[place])
     live = ovi.certificate(state.each[2].learned)
-    assert f"{live.within(float(np.linalg.norm(state.each[2].mean))) / 150:.4g} (virginica)" in facts["certificate"]["sentence"]
+    assert (
+        f"{live.within(float(np.linalg.norm(state.each[2].mean))) / 150:.4g} (virginica)" in facts["certificate"]["sentence"]
+    )
     assert main(["info", str(out / "model.ovi")]) == 0
     assert "  setosa: c  " in capsys.readouterr().out
 
@@ -318,6 +320,26 @@ def test_codes_and_odd_rows(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     assert (summary["task"], summary["events"], summary["bad_rows"]) == ("classes", 61, 2)
     job = load_job(tmp_path / "model.ovi")
     assert job.class_names == ("0", "1", "2", "3", "4", "8", "9")
+
+
+def test_columns_of_another_run_take_new_classes_and_merge_with_it(tmp_path: Path) -> None:
+    pytest.importorskip("pyarrow", reason='pyarrow is missing: pip install "onlinevi[files]"')
+    X, y = rows(60, 3)
+    models = [str(tmp_path / f"{name}.ovi") for name in "ab"]
+    for model, names, more in zip(models, ("xyz", "xyw"), ([], ["--prepare-like", models[0]]), strict=True):
+        write_rows(tmp_path / "rows.csv", X, [names[code] for code in y])
+        call = ["run", str(tmp_path / "rows.csv"), "--target", "kind", "--rule", "implicit", "--checkpoint", model, *more]
+        assert main(call) == 0
+    first, second = map(load_job, models)
+    assert second.class_names == (*first.class_names, "w")
+    assert (first.state.inputs, len(second.state.each)) == (second.state.inputs, 4)
+    assert all(own.inputs == first.state.inputs for own in (*second.state.each, second.state.later))
+    assert main(["merge", *models, "-o", str(tmp_path / "all.ovi")]) == 0
+    merged = load_job(tmp_path / "all.ovi")
+    assert (merged.class_names, len(merged.state.each)) == (second.class_names, 4)
+    # What the first run would have said of the class it never met is what it has learned of a class that never came.
+    unmet = first.state.later.std**-2.0 + second.state.each[3].std ** -2.0 - 1.0
+    np.testing.assert_allclose(merged.state.each[3].std ** -2.0, unmet, rtol=1e-12)
 
 
 # --- the coupling
