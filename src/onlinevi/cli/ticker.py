@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import sys
 import time
 from pathlib import Path
 from typing import Any
+
+from onlinevi.job.moments import certified_regret
 
 
 class Ticker:
@@ -27,8 +31,19 @@ class Ticker:
             line += (
                 f", {100.0 * min(share, 1.0):.0f} % read, {(now - self._start) * (1.0 / min(share, 1.0) - 1.0):.0f} s to go"
             )
-        print(f"\r{line}\x1b[K", end="", file=sys.stderr, flush=True)
+        most = None if job.settings.delay else certified_regret(job.state)
+        if most is not None:
+            line += f", at most {most:.3g} a row above the best in hindsight"
+        print(f"\r{line[: _width() - 1]}\x1b[K", end="", file=sys.stderr, flush=True)
 
     def end(self) -> None:
         if self._last:
             print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+
+
+def _width() -> int:
+    """How many columns the terminal has: a longer line would not be overwritten."""
+    try:
+        return os.get_terminal_size(sys.stderr.fileno()).columns or 80
+    except (OSError, ValueError):
+        return shutil.get_terminal_size().columns

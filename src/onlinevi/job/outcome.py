@@ -8,8 +8,10 @@ import numpy as np
 
 from onlinevi.job.account import BOUNDED, HIT, LOSS, STEP, WIDTH
 from onlinevi.job.job import Job
-from onlinevi.job.moments import WIDEST
+from onlinevi.job.looking_back import LookedBack
+from onlinevi.job.moments import WIDEST, certified_regret
 from onlinevi.job.playing import loss_of
+from onlinevi.job.promised import promised
 from onlinevi.report.results import (
     Column,
     CoverageCurve,
@@ -24,23 +26,32 @@ from onlinevi.report.results import (
     Source,
     Summary,
     Task,
+    ThroughputCurve,
 )
+from onlinevi.types import Vector
 from onlinevi.version import __version__
 
 SHOWN = 200
 """Columns of the data that are told of."""
+FEWEST_TIMES = 3
+NOT_LOOKED_BACK = LookedBack()
 
 
-def results(job: Job, stopped: Literal["end", "interrupted", "bad row"] = "end") -> Results:
-    """What the run knows so far."""
+def results(
+    job: Job, stopped: Literal["end", "interrupted", "bad row"] = "end", back: LookedBack = NOT_LOOKED_BACK
+) -> Results:
+    """What the run knows so far, and what looking back at its rows has shown."""
     classes = job.kind == "classes"
     return Results(
         head=_head(job),
         summary=_summary(job, stopped),
         trace=_trace(job),
-        regret=_regret(job),
+        hindsight=back.best,
+        without_hindsight=back.why,
+        regret=_regret(job, back),
         posterior=_posterior(job),
         calibration=_reliability(job) if classes else _coverage(job),
+        throughput=_throughput(job),
         data=_data(job),
     )
 
@@ -72,7 +83,7 @@ def _head(job: Job) -> Head:
 
 
 def _summary(job: Job, stopped: Literal["end", "interrupted", "bad row"]) -> Summary:
-    account, seconds = job.account, job.notes.get("seconds")
+    account, seconds = job.account, job.seconds or None
     classes, hit_rate = job.kind == "classes", job.account.hit_rate
     refused = RefusedRows(job.left_out.count, dict(job.left_out.reasons), [RefusedRow(**own) for own in job.left_out.first])
     return Summary(
@@ -108,9 +119,38 @@ def _reliability(job: Job) -> ReliabilityBins:
     return ReliabilityBins((said / count).tolist(), (happened / count).tolist(), count.tolist())
 
 
-def _regret(job: Job) -> RegretCurve | None:
-    known = [(step, value) for step, value in zip(job.moments.steps, job.moments.certified, strict=True) if value is not None]
-    return RegretCurve([float(step) for step, _ in known], [value for _, value in known]) if known else None
+def _regret(job: Job, back: LookedBack) -> RegretCurve | None:
+    """At the moments, and at the end."""
+    steps, certified = list(job.moments.steps), list(job.moments.certified)
+    if job.account.count > (steps[-1] if steps else 0):
+        steps.append(job.account.count)
+        certified.append(None if job.settings.delay else certified_regret(job.state))
+    certain = [value for value in certified if value is not None]
+    promise = promised(job)
+    if not steps or not (certain or promise or back.lost is not None):
+        return None
+    return RegretCurve(
+        [float(step) for step in steps],
+        certain if len(certain) == len(steps) else None,
+        None if back.lost is None else _observed(job, back.lost, steps),
+        None if promise is None else [promise(step) for step in steps],
+    )
+
+
+def _observed(job: Job, lost: Vector, steps: list[int]) -> list[float]:
+    """The curve has the total of every moment: its stride divides theirs."""
+    totals = {int(own[STEP]): float(own[LOSS]) for own in job.account.curve.table}
+    return [(totals[step] - float(lost[step - 1])) / step for step in steps]
+
+
+def _throughput(job: Job) -> ThroughputCurve | None:
+    """Rows a second from each time to the next; too few to show where there were few batches."""
+    table = job.clock.table
+    if len(table) < FEWEST_TIMES:
+        return None
+    events, seconds = np.diff(table, axis=0, prepend=0.0).T
+    speed = np.divide(events, seconds, out=np.full(len(table), np.nan), where=seconds > 0.0)
+    return ThroughputCurve(table[:, 0].tolist(), speed.tolist())
 
 
 def _posterior(job: Job) -> PosteriorPath | None:

@@ -30,6 +30,8 @@ def save_job(path: str | Path, job: Job) -> None:
         "position": None if job.position is None else list(job.position),
         "account": job.account.to_json(),
         "moments": job.moments.to_json(),
+        "joins": job.joins,
+        "clock": job.clock.to_json(),
         "left_out": job.left_out.to_json(),
         "waiting": [[own.number, _row(own.X), own.y.tolist()] for own in job.waiting],
         "notes": job.notes,
@@ -49,6 +51,8 @@ def load_job(path: str | Path, *, bad_rows: str = "skip") -> Job:
     job.position = None if extra["position"] is None else Position(*extra["position"])
     job.account.put(extra["account"])
     job.moments.put(extra["moments"])
+    job.joins = extra["joins"]
+    job.clock.put(extra["clock"])
     job.waiting = deque(Waiting(number, _matrix(row), np.array(y)) for number, row, y in extra["waiting"])
     job.notes = extra["notes"]
     return job
