@@ -63,7 +63,7 @@ def add(commands: Commands) -> None:
         "--hindsight",
         action=argparse.BooleanOptionalAction,
         help="read the file once more for the best fixed weights and the regret against them; for any size, in memory that "
-        "grows with the rows (default: where they have at most 4,194,304 values)",
+        "grows with the rows (default: where they have at most 2,097,152 values in 128 columns)",
     )
     command.add_argument("--json", action="store_true", help="print the summary as one JSON object")
     command.set_defaults(command=_run)
@@ -102,11 +102,13 @@ def _run(options: argparse.Namespace) -> int:
         )
         ticker = Ticker(options.file, job.account.count) if sys.stderr.isatty() else None
         ended, why = run.go(stopper, ticker)
-        if ticker is not None:
-            ticker.end()
         back = LookedBack()
         if ended == "end" and job.account.count and options.hindsight is not False:
+            if ticker is not None:
+                ticker.say("looking for the best in hindsight; Ctrl-C leaves it out")
             back = look_back(job, options.file, stopper, any_size=options.hindsight is True)
+        if ticker is not None:
+            ticker.end()
         document = results(job, ended, back).to_json()
     if back.why:
         print(f"no best in hindsight: {back.why}", file=sys.stderr)

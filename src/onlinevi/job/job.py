@@ -45,6 +45,8 @@ class Job:
     def __init__(self, settings: Settings, schema: Schema, *, bad: LeftOut | None = None, hears: Hears | None = None) -> None:
         assert schema.task is not None
         self.settings, self.schema = settings, schema
+        self.origin = schema
+        """The schema before the first row."""
         self.kind: Asked = settings.kind(schema.task)
         self.learner: Learner = settings.learner(schema.task)
         self.why = schema.task.why

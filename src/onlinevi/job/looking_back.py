@@ -18,10 +18,10 @@ from onlinevi.prepared import Prepared
 from onlinevi.report.results import Best
 from onlinevi.types import Vector
 
-MOST_VALUES = 1 << 22
-"""Values of rows that are read once more without being asked for: 32 MB."""
-MOST_COLUMNS = 1 << 10
-"""The minimiser keeps the products of all pairs of columns."""
+MOST_VALUES = 1 << 21
+"""Values of rows that are read once more without being asked for: 16 MB."""
+MOST_COLUMNS = 128
+"""Of such rows, the intercept included: the minimiser works with all pairs of columns, and is to take seconds."""
 REACH = 20.0
 """How far comparators' weights lie from 0 where a learner has no box, in units of the labels for numbers."""
 

@@ -48,11 +48,11 @@ def _total(plan: Plan, lipschitz: float) -> Callable[[int], float] | None:
 
 
 def _sva(plan: Plan, step: float, lipschitz: float, count: int) -> float:
-    """Against the farthest corner u, by way of N(u, std²) with std = s/√T, whose spread costs at most L·std an event."""
+    """Against the farthest corner u, by way of N(u, std²) with std = s/√T, whose spread costs at most L·std·√d an event."""
     prior = plan.family.init(plan.dim)
     low, high, _, _ = edges(plan.family, plan.dim)
     farthest = np.maximum(np.abs(low - prior.mean), np.abs(high - prior.mean)) / prior.std
     kl = 0.5 * float(np.sum(np.square(farthest) + 1.0 / count - 1.0 + math.log(count)))
     alpha = bounds.kl_strong_convexity(plan.family, plan.dim)
     main = bounds.sva_per_sqrt(step=step, count=count, lipschitz=lipschitz, kl=kl, strong_convexity=alpha)
-    return main.value + lipschitz * float(np.max(prior.std)) * math.sqrt(count)
+    return main.value + lipschitz * float(np.linalg.norm(prior.std)) * math.sqrt(count)

@@ -55,7 +55,7 @@ def too_many(most: int) -> NotAgain:
 
 def _prepared(job: Job, stream: Stream, stopper: Stopper) -> Iterator[tuple[InputState, Any, Vector]]:
     """Blocks of rows through the schema and the inputs; columns join where they joined in the run, whatever the batches."""
-    inputs, schema, end = job.learner.inputs, job.settings.schema(stream.peek()), job.position.rows if job.position else 0
+    inputs, schema, end = job.learner.inputs, job.origin, job.position.rows if job.position else 0
     stream.numbers |= schema.numbers
     joins, state = [*job.joins, None], inputs.init(job.joins[0][1])
     due = 1

@@ -26,6 +26,7 @@ def save_job(path: str | Path, job: Job) -> None:
     extra = {
         KEY: VERSION,
         "settings": job.settings.to_json(),
+        "origin": job.origin.to_json(),
         "schema": job.schema.to_json(),
         "position": None if job.position is None else list(job.position),
         "account": job.account.to_json(),
@@ -47,6 +48,7 @@ def load_job(path: str | Path, *, bad_rows: str = "skip") -> Job:
     if extra[KEY] != VERSION:
         raise CheckpointError(f"{path}: its run has version {extra[KEY]}, this onlinevi knows {VERSION}: upgrade it")
     job = Job(Settings(**extra["settings"]), Schema.from_json(extra["schema"]), bad=LeftOut(bad_rows, extra["left_out"]))
+    job.origin = Schema.from_json(extra["origin"])
     job.learner, job.state = learner, state
     job.position = None if extra["position"] is None else Position(*extra["position"])
     job.account.put(extra["account"])
