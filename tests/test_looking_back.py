@@ -24,6 +24,7 @@ from onlinevi.report.results import Results
 pytest.importorskip("pyarrow", reason='pyarrow is missing: pip install "onlinevi[files]"')
 
 BOXED = ("sva", "svb", "oga", "oga-el", "ngvi")
+LOSSES = ("numbers", "absolute"), ("classes", "logistic"), ("classes", "hinge")
 WITH_THEOREM = ("sva", "svb", "oga", "oga-el")
 
 
@@ -87,7 +88,7 @@ def test_numbers_of_any_unit_have_their_least_squares(tmp_path: Path) -> None:
 
 def adversarial(rng: np.random.Generator) -> dict[str, tuple[np.ndarray, np.ndarray]]:
     """Streams that are bad for fixed weights, for steps, or for scales."""
-    count = 80
+    count = 60
     turns = np.where(np.arange(count) % 2, 1.0, -1.0)
     plain = rng.standard_normal((count, 2))
     grows = plain * np.exp(np.linspace(0.0, 40.0, count))[:, np.newaxis]
@@ -98,7 +99,7 @@ def adversarial(rng: np.random.Generator) -> dict[str, tuple[np.ndarray, np.ndar
         "labels that turn at once": (plain, turns),
         "a law that turns half way": (plain, np.sign(plain[:, 0]) * np.where(np.arange(count) < count // 2, 1.0, -1.0)),
         "values that grow": (grows, np.sign(plain[:, 0])),
-        "one huge value": (np.where(np.arange(count) == 40, 1e100, plain.T).T, np.sign(plain[:, 1])),
+        "one huge value": (np.where(np.arange(count) == 30, 1e100, plain.T).T, np.sign(plain[:, 1])),
         "two columns alike": (np.repeat(plain[:, :1], 2, axis=1), np.sign(plain[:, 0])),
         "all of one sign but the last": (plain, np.where(np.arange(count) < count - 1, 1.0, -1.0)),
         "separable": (np.sign(plain) * 5.0, np.sign(plain[:, 0])),
@@ -119,14 +120,13 @@ def check_order(run: Results, rule: str, loss: str) -> None:
 
 @pytest.mark.parametrize("rule", BOXED)
 def test_observed_is_below_certified_is_below_the_theorem(rule: str, tmp_path: Path) -> None:
-    for name, (X, y) in adversarial(np.random.default_rng(2)).items():
+    for k, (name, (X, y)) in enumerate(adversarial(np.random.default_rng(2)).items()):
         path = write(tmp_path / f"{name}.csv", X, y.astype(int))
-        for task, loss in (("numbers", "absolute"), ("classes", "logistic"), ("classes", "hinge")):
-            if task == "classes" and len(y) == 1:
-                continue  # one row has no two classes
-            run = learned(path, Settings("y", task, loss, rule, missing="zero"))[2]
-            assert run.hindsight is not None, (name, run.without_hindsight)
-            check_order(run, rule, loss)
+        # Losses in turn; one row has no two classes.
+        task, loss = LOSSES[(k + BOXED.index(rule)) % 3 if len(y) > 1 else 0]
+        run = learned(path, Settings("y", task, loss, rule, missing="zero"))[2]
+        assert run.hindsight is not None, (name, run.without_hindsight)
+        check_order(run, rule, loss)
 
 
 @pytest.mark.parametrize("rule", BOXED)
