@@ -14,12 +14,14 @@ import onlinevi as ovi
 from onlinevi import bounds, datasets
 from onlinevi.cli import main
 from onlinevi.cli.ticker import Ticker
-from onlinevi.job import Job, Settings, looking_back, results
+from onlinevi.job import Job, Settings, load_job, looking_back, results, save_job
 from onlinevi.job.looking_back import LookedBack, look_back
 from onlinevi.job.replay import replay
 from onlinevi.job.running import Places, Run
 from onlinevi.job.stopper import Stopper
-from onlinevi.report.results import Results
+from onlinevi.job.thinned import Thinned
+from onlinevi.report.charts import charts
+from onlinevi.report.results import Head, RegretCurve, Results, Source, Task
 
 pytest.importorskip("pyarrow", reason='pyarrow is missing: pip install "onlinevi[files]"')
 
@@ -256,3 +258,24 @@ def test_what_is_known_of_the_regret_is_told_on_the_way(
         line = capsys.readouterr().err.removeprefix("\r").removesuffix("\x1b[K")
         assert len(line) < columns
         assert ("above the best in hindsight" in line) == (columns == 200)
+
+
+def test_speed_is_that_of_stretches_and_survives_a_checkpoint(tmp_path: Path) -> None:
+    X = np.random.default_rng(7).standard_normal((10, 2))
+    job = learned(write(tmp_path / "r.csv", X, words(X[:, 0])), Settings("y", rule="implicit"))[0]
+    assert results(job).throughput is None, "one batch makes no curve"
+    job.clock, job.account.totals[0] = Thinned(256, 2), 30_010.0
+    job.clock.add(np.array([[10_000.0, 1.0], [20_000.0, 3.0], [30_000.0, 3.5], [30_010.0, 3.9]]))
+    save_job(tmp_path / "m.ovi", job)
+    again = load_job(tmp_path / "m.ovi")
+    assert again.seconds == 3.9
+    speed = results(again).throughput
+    assert speed is not None
+    assert (speed.steps, speed.rows_per_second) == ([10_000.0, 20_000.0, 30_000.0], [10_000.0, 5_000.0, 20_000.0])
+
+
+def test_a_regret_below_zero_has_no_line_on_a_logarithmic_axis() -> None:
+    curve = RegretCurve([1.0, 2.0], [2.0, 1.0], [-1.0, 0.0], [200.0, 100.0])
+    (drawn,) = charts(Results(Head("", "", "", Source("f"), Task("numbers", "y", "")), regret=curve))
+    assert [line.name for line in drawn.lines] == ["certified", "theorem"]
+    assert "never above 0" in drawn.caption

@@ -176,7 +176,7 @@ def test_a_run_killed_fifty_times_ends_with_the_same_bits(tmp_path: Path) -> Non
     documents = [json.loads((folder / "run.json").read_text()) for folder in (whole, broken)]
     for document in documents:
         assert document["hindsight"] is not None
-        assert document.pop("throughput")["steps"][-1] == document["summary"]["events"]
+        assert all(speed > 0.0 for speed in document.pop("throughput")["rows_per_second"])
         for part, name in (("summary", "seconds"), ("summary", "rows_per_second"), ("head", "started"), ("head", "command")):
             del document[part][name]
     assert documents[0] == documents[1]

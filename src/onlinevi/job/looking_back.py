@@ -72,7 +72,7 @@ def _comparators(job: Job, y: Vector) -> tuple[Any, str]:
         plan = job.state.learned.plan
         low, high, _, _ = edges(plan.family, plan.dim)
         if np.isfinite([low, high]).all():
-            return (low, high), f"weights from {low.min():g} to {high.max():g}"
+            return (low, high), f"weights from {low.min():g} to {high.max():g}".replace("-", "−")
     if job.kind in ("classes", "counts"):
         return REACH, f"weights up to ±{REACH:g}"
     unit = float(np.abs(y).max()) or 1.0

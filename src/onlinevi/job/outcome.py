@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Literal
 
 import numpy as np
@@ -33,7 +34,8 @@ from onlinevi.version import __version__
 
 SHOWN = 200
 """Columns of the data that are told of."""
-FEWEST_TIMES = 3
+FEWEST_TIMES, MOST_TIMES = 3, 64
+"""Points of the curve of speed: with fewer it is not shown."""
 NOT_LOOKED_BACK = LookedBack()
 
 
@@ -144,13 +146,15 @@ def _observed(job: Job, lost: Vector, steps: list[int]) -> list[float]:
 
 
 def _throughput(job: Job) -> ThroughputCurve | None:
-    """Rows a second from each time to the next; too few to show where there were few batches."""
-    table = job.clock.table
-    if len(table) < FEWEST_TIMES:
+    """Rows a second over stretches of about the same length: a short one says more of the clock than of the speed."""
+    stretch, ends = job.account.count / MOST_TIMES, [(0.0, 0.0)]
+    for events, seconds in job.clock.table.tolist():
+        if events - ends[-1][0] >= stretch and seconds > ends[-1][1]:
+            ends.append((events, seconds))
+    if len(ends) <= FEWEST_TIMES:
         return None
-    events, seconds = np.diff(table, axis=0, prepend=0.0).T
-    speed = np.divide(events, seconds, out=np.full(len(table), np.nan), where=seconds > 0.0)
-    return ThroughputCurve(table[:, 0].tolist(), speed.tolist())
+    speed = [(now[0] - then[0]) / (now[1] - then[1]) for then, now in pairwise(ends)]
+    return ThroughputCurve([events for events, _ in ends[1:]], speed)
 
 
 def _posterior(job: Job) -> PosteriorPath | None:

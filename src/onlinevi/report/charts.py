@@ -134,7 +134,10 @@ def _regret(curve: RegretCurve, best: Best | None) -> Chart | None:
     values = [value for line in lines for value in line.values if math.isfinite(value)] or [1.0]
     above = [value for value in values if value > 0.0]
     log = len(above) > 0.5 * len(values) and max(above) > MANY_TIMES * min(above)
-    if log and len(above) < len(values):
+    if log and curve.observed is not None and not any(value > 0.0 for value in curve.observed):
+        lines.pop()
+        caption += " It was never above 0, so that it has no line here."
+    elif log and len(above) < len(values):
         caption += " Where a line has a gap, the regret was not above 0: no fixed model was better."
     rows = Axis.rows(curve.steps[0], curve.steps[-1], log=True)
     return _chart("regret", "Regret", caption, lines, rows, Axis.around("regret a row", values, log=log))

@@ -96,7 +96,7 @@ class Best:
     value: float
     gap: float
     among: str = ""
-    """Which fixed weights it is the best of, such as "weights from -20 to 20"."""
+    """Which fixed weights it is the best of, such as "weights from −20 to 20"."""
 
 
 @dataclass(frozen=True)
