@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 # Data sets found here are used instead of a download; see docs/data.md.
 export ONLINEVI_DATA ?= $(wildcard ../shared/data)
 
-.PHONY: run test lint bench quality clean
+.PHONY: run test lint docs bench quality clean
 
 run: $(VENV)/.installed
 	$(BIN)/onlinevi reproduce --out out
@@ -18,6 +18,10 @@ lint: $(VENV)/.installed
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+# Into site/; python -m http.server --directory site shows it, search included. The variable silences the theme's own news.
+docs: $(VENV)/.installed
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 bench: $(VENV)/.installed
 	$(BIN)/python benchmarks/engine.py
@@ -37,4 +41,4 @@ $(VENV)/.installed: pyproject.toml
 	touch $@
 
 clean:
-	rm -rf $(VENV) out build dist
+	rm -rf $(VENV) out build dist site

@@ -93,7 +93,7 @@ def test_formats_and_packings_agree(tmp_path: Path, kind: str, pack: str, named:
     rows, columns = read(stream)
     assert rows == [0, 1, 2, 3]
     assert columns == TABLE
-    assert stream.position == (str(path), 4, len(stored), hashlib.sha256(stored).hexdigest())
+    assert stream.position[:4] == (str(path), 4, len(stored), hashlib.sha256(stored).hexdigest())
 
 
 @pytest.mark.parametrize("pack", PACK)
@@ -104,7 +104,7 @@ def test_standard_input_says_what_it_is(kind: str, pack: str, monkeypatch: pytes
     stream = open_stream("-")
     stream.numbers |= {"x", "n"}
     assert read(stream) == ([0, 1, 2, 3], TABLE)
-    assert stream.position == ("-", 4, len(stored), hashlib.sha256(stored).hexdigest())
+    assert stream.position[:4] == ("-", 4, len(stored), hashlib.sha256(stored).hexdigest())
     assert not sys.stdin.buffer.closed
 
 

@@ -215,12 +215,32 @@ def test_sparse_rows_are_compared_too(tmp_path: Path) -> None:
     check_order(run, "svb", "hinge")
 
 
+def test_a_part_of_the_rows_and_moments_of_another_run(tmp_path: Path) -> None:
+    path = late(tmp_path / "r.csv")
+    first = tmp_path / "first.ovi"
+    with Run(Settings("y", rule="svb", missing="zero", end_row=150), Places(str(path), first, bad_rows="skip")) as run:
+        run.go(Stopper())
+        inputs, width = run.job.state.inputs, run.job.state.inputs.dim
+        assert look_back(run.job, str(path), Stopper()).best is not None
+    second = Settings("y", rule="svb", missing="zero", first_row=150, end_row=300, prepare_like=str(first))
+    job, back, run_of_part = learned(path, second)
+    assert back.best is not None, back.why
+    X, y = replay(job, str(path), Stopper(), None)
+    assert X.shape == (149, width + 1)
+    assert len(y) == job.account.count
+    x = float(path.read_text().splitlines()[151].split(",")[0])
+    assert X[0, 1] == ovi.Inputs(fixed=True).update(inputs, [x, *[0.0] * (width - 1)])[1][1]
+    check_order(run_of_part, "svb", "logistic")
+
+
 def test_where_there_is_none_it_says_why(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: Any) -> None:
     path = late(tmp_path / "r.csv", 60)
     job, back, _ = learned(path, Settings("y", rule="implicit"))
     assert back.best is not None
     assert "through a pipe" in look_back(job, "-", Stopper()).why
     assert "labels came late" in learned(path, Settings("y", rule="implicit", delay=3))[1].why
+    three = write(tmp_path / "three.csv", [[float(t)] for t in range(30)], ["a", "b", "c"] * 10)
+    assert "more than two classes" in learned(three, Settings("y", rule="implicit"))[1].why
     interrupted = Stopper()
     interrupted(2)
     assert "interrupted" in look_back(job, str(path), interrupted).why

@@ -320,9 +320,9 @@ def test_a_bad_row_stops_behind_the_rows_before_it(rows: Path, tmp_path: Path, c
 
 
 def test_what_is_asked_wrongly_is_answered(rows: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "three.csv").write_text("a,kind\n1,x\n2,y\n3,z\n")
+    (tmp_path / "many.csv").write_text("a,kind\n" + "".join(f"{k},{k}.5\n" for k in range(101)))
     for call, answer in (
-        ([str(tmp_path / "three.csv"), "--target", "kind"], "onlinevi.sklearn"),
+        ([str(tmp_path / "many.csv"), "--target", "kind", "--task", "classes"], "for amounts say --task numbers"),
         ([str(rows), "--target", "price"], "no column is called 'price'"),
         ([str(rows), "--target", "sold", "--loss", "squared"], "choose logistic or hinge"),
         ([str(rows), "--target", "sold", "--predictions", "said.xlsx"], ".ndjson"),

@@ -76,6 +76,11 @@ def blur(views: Any, rows: Any, event: Event) -> Real:
     _hole("blur")
 
 
+def held(mean: Any, rows: Any, event: Event) -> Real:
+    """The part of ``blur`` that is the square of means, which does not shrink as more is known."""
+    _hole("held")
+
+
 def squares(views: Any) -> tuple[Real, Real]:
     """E‖θ‖² split as (‖mean‖², the rest): what a ridge costs."""
     _hole("squares")

@@ -21,6 +21,7 @@ from onlinevi.contract import (
     expected,
     filled,
     forget,
+    held,
     keeps_std_total,
     lacks,
     moments,
@@ -131,7 +132,7 @@ def one_pass(
         if len(record) > 0:
             record[recorded, PREDICTION], record[recorded, SPREAD], record[recorded, COST] = law.prediction, spread, cost
             if record.shape[1] > HELD:
-                record[recorded, HELD] = missing_means(mean, rows, event)
+                record[recorded, HELD] = held(mean, rows, event)
             recorded += 1
 
         # An outlier counts less in the step alone: what was paid and seen is summed as it is.
@@ -250,7 +251,7 @@ def sparse_present(rows: Any, event: Event, k: int) -> Any:
     return 0.0 if sparse_lacks(rows, event, k) else sparse_value(rows, event, k)
 
 
-def no_blur(views: Any, rows: Any, event: Event) -> Any:
+def none_missing(vectors: Any, rows: Any, event: Event) -> Any:
     return 0.0
 
 
@@ -318,7 +319,8 @@ def kernel(
             span: sparse_span if sparse else dense_span,
             value: stored if sparse else dense,
             lacks: sparse_lacks if sparse else dense_lacks,
-            blur: family.missing_variance if features.missing else no_blur,
+            blur: family.missing_variance if features.missing else none_missing,
+            held: missing_means if features.missing else none_missing,
             position: sparse_position if sparse else dense_position,
             at: one_each if features.per_coordinate else same_everywhere,
         },

@@ -38,7 +38,8 @@ def _run(options: argparse.Namespace) -> int:
     print(facts["certificate"])
     print(f"\nWeights in the units of the data{', the surest first' if len(facts['weights']) > 1 else ''}:")
     for weight in facts["weights"][:SHOWN]:
-        print(f"  {weight['name']:32} {weight['mean']:>12.4g} ± {weight['std']:.2g}")
+        name = f"{weight['class']}: {weight['name']}" if "class" in weight else weight["name"]
+        print(f"  {name:32} {weight['mean']:>12.4g} ± {weight['std']:.2g}")
     if len(facts["weights"]) > SHOWN:
         print(f"  … and {len(facts['weights']) - SHOWN:,} more; --json has them all")
     return 0

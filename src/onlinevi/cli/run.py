@@ -34,7 +34,11 @@ def add(commands: Commands) -> None:
         "file", metavar="FILE", help="CSV, NDJSON, Parquet, Arrow or LIBSVM, packed or not; - is standard input"
     )
     command.add_argument("--target", required=True, metavar="COL", help="the column to predict; label in LIBSVM files")
-    command.add_argument("--task", choices=("classes", "numbers", "counts", "quantile"), help="default: by the labels")
+    command.add_argument(
+        "--task",
+        choices=("classes", "numbers", "counts", "quantile"),
+        help="default: by the labels; say classes where they are codes such as 1, 2, 3",
+    )
     command.add_argument(
         "--loss", choices=("logistic", "hinge", "squared", "absolute", "poisson", "pinball"), help="default: the task's"
     )
@@ -56,6 +60,12 @@ def add(commands: Commands) -> None:
     command.add_argument("--keep", type=_names, default=(), metavar="A,B", help="the only columns to use")
     command.add_argument("--missing", choices=("nan", "zero", "refuse"), default="nan", help="missing values (default: nan)")
     command.add_argument("--delay", type=int, default=0, metavar="N", help="labels come N rows late (default: 0)")
+    command.add_argument(
+        "--rows", type=_range, default=(0, None), metavar="A:B", help="only rows A to B − 1, counted from 0 (default: all)"
+    )
+    command.add_argument(
+        "--prepare-like", metavar="MODEL", help="take columns and their scales from a model and keep them; for onlinevi merge"
+    )
     command.add_argument("--checkpoint", type=Path, metavar="FILE", help="default: DIR/model.ovi with --out")
     command.add_argument("--every", type=int, default=100_000, metavar="N", help="rows between checkpoints (default: 100000)")
     command.add_argument("--resume", action="store_true", help="go on from the checkpoint, if there is one")
@@ -73,6 +83,13 @@ def _names(text: str) -> tuple[str, ...]:
     return tuple(name.strip() for name in text.split(",") if name.strip())
 
 
+def _range(text: str) -> tuple[int, int | None]:
+    first, colon, end = text.partition(":")
+    if not colon:
+        raise argparse.ArgumentTypeError(f"{text!r}: needs a first row and an end, such as 0:5000, 5000: or :5000")
+    return int(first or 0), int(end) if end else None
+
+
 def _run(options: argparse.Namespace) -> int:
     from onlinevi.cli.ticker import Ticker
     from onlinevi.job import Settings, results
@@ -80,8 +97,9 @@ def _run(options: argparse.Namespace) -> int:
     from onlinevi.job.running import Places, Run
     from onlinevi.job.stopper import Stopped, Stopper
 
-    own = ("target", "task", "loss", "rule", "level", "missing", "keep", "drop", "delay")
-    settings = Settings(**{name: getattr(options, name) for name in own})
+    own = ("target", "task", "loss", "rule", "level", "missing", "keep", "drop", "delay", "prepare_like")
+    first, end = options.rows
+    settings = Settings(**{name: getattr(options, name) for name in own}, first_row=first, end_row=end)
     if options.out is not None:
         options.out.mkdir(parents=True, exist_ok=True)
     checkpoint = options.checkpoint or (options.out / "model.ovi" if options.out is not None else None)

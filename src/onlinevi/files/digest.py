@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from onlinevi.files.refused import BadInput
+
+FIRST_PREFIX = 4096
+"""The shortest beginning with a sum of its own: shorter ones may be a header alone."""
 
 
 class Position(NamedTuple):
@@ -15,6 +18,23 @@ class Position(NamedTuple):
     rows: int
     bytes: int
     sha256: str
+    prefixes: tuple[tuple[int, str], ...] = ()
+    """The sha256 of the first 2^k bytes, for each k: by these, sources read to different ends are known as one."""
+
+    def begins_like(self, other: Position) -> bool:
+        """Whether both were read from one source, as far as sums tell: they agree on the longest beginning that both have."""
+        own, its = (dict([*position.prefixes, (position.bytes, position.sha256)]) for position in (self, other))
+        common = own.keys() & its.keys()
+        return bool(common) and own[max(common)] == its[max(common)]
+
+    def to_json(self) -> list[Any]:
+        return [*self[:4], [list(prefix) for prefix in self.prefixes]]
+
+    @staticmethod
+    def from_json(saved: list[Any]) -> Position:
+        """The position that ``to_json`` gave; before there were prefixes it had four parts."""
+        source, rows, size, sha256, *prefixes = saved
+        return Position(source, rows, size, sha256, tuple((length, own) for part in prefixes for length, own in part))
 
 
 class Digest:
@@ -22,6 +42,7 @@ class Digest:
 
     def __init__(self, expected: Position | None = None) -> None:
         self.bytes = 0
+        self.prefixes: tuple[tuple[int, str], ...] = ()
         self._sha = hashlib.sha256()
         self._expected = expected
 
@@ -43,6 +64,11 @@ class Digest:
             raise BadInput(f"the source ends after {self.bytes} bytes, {self._expected.bytes} were read before: it was cut")
 
     def _take(self, data: bytes) -> None:
+        while self.bytes + len(data) >= (mark := FIRST_PREFIX << len(self.prefixes)):
+            before, data = data[: mark - self.bytes], data[mark - self.bytes :]
+            self._sha.update(before)
+            self.bytes = mark
+            self.prefixes += ((mark, self.sha256),)
         self._sha.update(data)
         self.bytes += len(data)
 

@@ -31,6 +31,7 @@ class Reading:
     batch_rows: int
     bad: Policy
     skip_rows: int
+    end_row: int | None
     delimiter: str | None
     names: Sequence[str] | None
 
@@ -39,6 +40,8 @@ class Reading:
             raise ValueError(f"batch_rows={self.batch_rows}: needs at least one")
         if self.skip_rows < 0:
             raise ValueError(f"skip_rows={self.skip_rows}: needs a number from 0")
+        if self.end_row is not None and self.end_row < 0:
+            raise ValueError(f"end_row={self.end_row}: needs a number from 0")
         if self.delimiter is not None and (len(self.delimiter) != 1 or self.delimiter in '"\r\n'):
             raise ValueError(f"delimiter={self.delimiter!r}: needs one character, no quote and no line end")
 
@@ -82,7 +85,7 @@ class Stream:
     @property
     def position(self) -> Position:
         """How far the stream has been read, to resume from and for the record."""
-        return Position(self.source, self._rows, self._digest.bytes, self._digest.sha256)
+        return Position(self.source, self._rows, self._digest.bytes, self._digest.sha256, self._digest.prefixes)
 
     def peek(self, rows: int = 1000, at_least: int = 1) -> tuple[Batch, ...]:
         """The first rows still to come, which stay to come; of a pipe, those that are there, but ``at_least`` so many."""
@@ -103,7 +106,7 @@ class Stream:
         return tuple(batch for batch in seen if len(batch))
 
     def _read(self) -> Generator[Batch]:
-        first, columns = 0, None
+        first, columns, end = 0, None, self._reading.end_row
         for name in self.parts:
             with Source(name, self._digest) as source:
                 self.live = source.live
@@ -114,6 +117,8 @@ class Stream:
                         _check_columns(source.name, columns, set(piece.columns))
                     yield from self._numbered(source.name, piece, first)
                     first += piece.count
+                    if end is not None and first >= end:
+                        return
         self._digest.finish()
 
     def _pieces(self, source: Source, kind: Format) -> Iterator[Piece]:
@@ -126,17 +131,19 @@ class Stream:
         return read_parquet(source, self._reading.batch_rows) if kind == "parquet" else read_arrow(source)
 
     def _numbered(self, name: str, piece: Piece, first: int) -> Iterator[Batch]:
-        """The piece's rows from the first wanted on, in batches; each bad row is reported before the batch it would be in."""
-        rows = first + piece.good
+        """The piece's rows that are wanted, in batches; each bad row is reported before the batch it would be in."""
+        rows, reading = first + piece.good, self._reading
         batch = Batch(name, rows, piece.columns, piece.matrix)
+        end = first + piece.count if reading.end_row is None else reading.end_row
         moved = (bad._replace(row=first + bad.row) for bad in piece.refused)
-        refused = deque(bad for bad in moved if bad.row >= self._reading.skip_rows)
-        for start in range(int(np.searchsorted(rows, self._reading.skip_rows)), len(rows), self._reading.batch_rows):
-            stop = min(start + self._reading.batch_rows, len(rows))
+        refused = deque(bad for bad in moved if reading.skip_rows <= bad.row < end)
+        last = int(np.searchsorted(rows, end))
+        for start in range(int(np.searchsorted(rows, reading.skip_rows)), last, reading.batch_rows):
+            stop = min(start + reading.batch_rows, last)
             while refused and refused[0].row < rows[stop - 1]:
                 bad = refused.popleft()
                 try:
-                    self._reading.bad(bad)
+                    reading.bad(bad)
                 except Exception:
                     before = int(np.searchsorted(rows, bad.row))
                     if before > start:
@@ -144,7 +151,7 @@ class Stream:
                     raise
             yield batch.slice(start, stop)
         for bad in refused:
-            self._reading.bad(bad)
+            reading.bad(bad)
 
 
 def _check_columns(name: str, wanted: set[str], found: set[str]) -> None:
@@ -160,6 +167,7 @@ def open_stream(
     batch_rows: int = 8192,
     bad: Policy | None = None,
     skip_rows: int = 0,
+    end_row: int | None = None,
     resume: Position | None = None,
     delimiter: str | None = None,
     names: Sequence[str] | None = None,
@@ -167,11 +175,12 @@ def open_stream(
     """A file, a folder of parts, or ``-`` for standard input, as a stream of batches of at most ``batch_rows`` rows.
 
     ``format`` is csv, ndjson, parquet, arrow or libsvm; None finds out. ``bad`` says what becomes of rows that cannot be read:
-    ``Stop()`` (the default), ``Skip()``, ``Collect(path)``, or any function. ``skip_rows`` leaves out the first rows;
-    ``resume`` does so up to a position of an earlier stream, and refuses a source whose bytes up to there have changed.
-    ``delimiter`` and ``names`` are for CSV: names for a file without a header.
+    ``Stop()`` (the default), ``Skip()``, ``Collect(path)``, or any function. ``skip_rows`` leaves out the first rows,
+    ``end_row`` the row of this number, counted from 0, and all behind it; ``resume`` skips up to a position of an earlier
+    stream, and refuses a source whose bytes up to there have changed. ``delimiter`` and ``names`` are for CSV: names for a
+    file without a header.
     """
     if resume is not None and skip_rows:
         raise ValueError(f"skip_rows={skip_rows} beside resume: a position brings its own number of rows; give one of them")
     first = skip_rows if resume is None else resume.rows
-    return Stream(str(source), Reading(format, batch_rows, bad or Stop(), first, delimiter, names), Digest(resume))
+    return Stream(str(source), Reading(format, batch_rows, bad or Stop(), first, end_row, delimiter, names), Digest(resume))

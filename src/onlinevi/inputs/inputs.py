@@ -33,7 +33,8 @@ class Inputs:
     ``standardise``: (x − mean)/std, column by column; a column that has not varied yet is 0. ``squash`` = c bends what lies
     beyond ±⅔c, smoothly, so that no value exceeds ±c; None leaves it. ``unit_rows`` divides a row by its length.
     ``intercept`` puts a column of ones first. ``missing``: NaN is a missing value, left out of the moments and left NaN for
-    ``Linear(missing=True)``.
+    ``Linear(missing=True)``. ``fixed``: no row changes the moments, which another stream has taught; so several streams are
+    prepared by one map, and what was learned of each can be merged.
 
     Sparse rows stay sparse: they are divided by the root of their columns' mean square, zeros included, and not centred.
 
@@ -49,6 +50,7 @@ class Inputs:
     intercept: bool = True
     unit_rows: bool = False
     missing: bool = False
+    fixed: bool = False
 
     def __post_init__(self) -> None:
         if self.squash is not None and not 1e-6 <= self.squash <= 1e6:
@@ -75,6 +77,10 @@ class Inputs:
 
     def update_many(self, state: InputState, X: Any) -> tuple[InputState, Any]:
         """Prepare rows in their order, and take them into the moments; the same bits as one row at a time."""
+        if self.fixed:
+            if not state.count:
+                raise ValueError("fixed=True needs moments: give the state that other Inputs have learned, not a new one")
+            return state, self.apply(state, X)
         rows = as_rows(X)
         kind = _kind(state, rows)
         array = np.array(state.array)

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 from collections import deque
+from dataclasses import replace
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from onlinevi.classes import AnyLearner
 from onlinevi.columns import Encoded, Schema, encode
 from onlinevi.files import BadInput, Batch, Position, Refused
+from onlinevi.inputs import InputState
 from onlinevi.job.account import Account
 from onlinevi.job.left_out import LeftOut
 from onlinevi.job.moments import Moments
+from onlinevi.job.origin import Origin
 from onlinevi.job.playing import Played, begin, look, play, widened
 from onlinevi.job.settings import Asked, Settings
 from onlinevi.job.thinned import Thinned
 from onlinevi.learner import BadRow
-from onlinevi.prepared import Learner
 from onlinevi.types import Vector
 
 TIMES = 256
@@ -39,16 +42,17 @@ class Waiting(NamedTuple):
 class Job:
     """Takes batches in order. Predictions are those made before the label; with a delay, before it and the rows between.
 
-    Columns join at the start of the batch that brought them, so the same batches give the same bits.
+    Columns join at the start of the batch that brought them, so the same batches give the same bits. Classes of more than two
+    join at the row that brought them, whatever the batches.
     """
 
     def __init__(self, settings: Settings, schema: Schema, *, bad: LeftOut | None = None, hears: Hears | None = None) -> None:
         assert schema.task is not None
         self.settings, self.schema = settings, schema
-        self.origin = schema
-        """The schema before the first row."""
+        self.first_schema = schema
+        """Before the first row."""
         self.kind: Asked = settings.kind(schema.task)
-        self.learner: Learner = settings.learner(schema.task)
+        self.learner: AnyLearner = settings.learner(schema.task)
         self.why = schema.task.why
         """Why the task is what it is, in words."""
         self.state: Any = None
@@ -64,6 +68,10 @@ class Job:
         self.position: Position | None = None
         """How far the source has been used."""
         self.hears = hears
+        self.prepared_by: InputState | None = None
+        """Moments of another run, which stay as they are."""
+        self.merged: tuple[Origin, ...] = ()
+        """What others have learned from, where this is the sum of them; it learns no more."""
         self.notes: dict[str, Any] = {}
         """What the caller wants kept beside it: JSON values."""
 
@@ -74,10 +82,22 @@ class Job:
 
     @property
     def lacked(self) -> bool:
-        """Whether a value was missing, in a column that had joined."""
+        """Whether a value was missing in a column that had joined; with moments of another run, whether one may have been."""
+        if self.settings.missing != "nan" or self.prepared_by is not None:
+            return self.settings.missing == "nan"
         widths = [width for _, width in self.joins]
         joined = np.repeat([events for events, _ in self.joins], np.diff(widths, prepend=0))
         return bool((self.state.inputs.lag > joined).any())
+
+    @property
+    def origins(self) -> tuple[Origin, ...]:
+        """The rows that it has learned from."""
+        return self.merged or (() if self.position is None else (Origin(self.settings.first_row, self.position),))
+
+    @property
+    def class_names(self) -> tuple[str, ...]:
+        """In the order of their numbers; of more than two, the last ones may have yet to join."""
+        return () if self.schema.task is None else self.schema.task.names
 
     def take(self, batch: Batch, position: Position) -> None:
         """Predict the rows of a batch and learn from them; ``position`` is that of the stream behind it."""
@@ -87,6 +107,8 @@ class Job:
             if stopped.refused is not None:
                 self._take_before(stopped.refused.row, batch, position)
             raise
+        if self.prepared_by is not None:  # what that run never met says nothing here either
+            schema, rows = replace(self.schema, task=schema.task), rows._replace(X=rows.X[:, : self.schema.width])
         self.schema = schema
         self._begin(rows)
         start = 0
@@ -116,7 +138,7 @@ class Job:
         if not self.schema.width:
             raise ValueError("no column is left to predict from: keep more of them, or drop fewer")
         if self.state is None:
-            self.state = begin(self.learner, rows.X)
+            self.state = begin(self.learner, rows.X, self.prepared_by)
         elif rows.X.shape[1] > self.state.inputs.dim:
             self.state = self.learner.widen(self.state, rows.X.shape[1])
         else:

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from onlinevi.classes import Classes
 from onlinevi.families.base import edges
 from onlinevi.hindsight import hindsight
 from onlinevi.job.job import Job
-from onlinevi.job.playing import loss_of
 from onlinevi.job.replay import NotAgain, replay, too_many
 from onlinevi.job.stopper import Stopped, Stopper
 from onlinevi.prepared import Prepared
@@ -42,12 +42,12 @@ def look_back(job: Job, source: str, stopper: Stopper, *, any_size: bool = False
         X, y = replay(job, source, stopper, None if any_size else MOST_VALUES)
         box, among = _comparators(job, y)
         with stopper.waiting():  # Ctrl-C ends the search alone
-            found = hindsight(X, y, loss=loss_of(job.learner), box=box)
+            found = hindsight(X, y, loss=job.learner.loss, box=box)
     except Stopped:
         return LookedBack(why="the search for it was interrupted")
     except ValueError as error:
         return LookedBack(why=str(error))
-    lost = np.cumsum(loss_of(job.learner)(y, X @ found.mean).value)
+    lost = np.cumsum(job.learner.loss(y, X @ found.mean).value)
     return LookedBack(Best(found.value, found.gap, among), lost)
 
 
@@ -57,7 +57,7 @@ def _check(job: Job, *, any_size: bool) -> None:
         raise NotAgain("no row was learned from")
     if job.settings.delay:
         raise NotAgain("labels came late, so that rows were learned from otherwise than they were predicted")
-    if job.schema.task is not None and len(job.schema.task.names) > 2:
+    if isinstance(job.learner, Classes):
         raise NotAgain("there are more than two classes")
     columns = job.state.inputs.dim + 1
     if not any_size and columns > MOST_COLUMNS:

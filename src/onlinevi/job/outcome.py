@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from itertools import pairwise
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
+from onlinevi.classes import Classes
 from onlinevi.job.account import BOUNDED, HIT, LOSS, STEP, WIDTH
 from onlinevi.job.job import Job
 from onlinevi.job.looking_back import LookedBack
 from onlinevi.job.moments import WIDEST, certified_regret
-from onlinevi.job.playing import loss_of
+from onlinevi.job.playing import states_of
 from onlinevi.job.promised import promised
 from onlinevi.report.results import (
     Column,
@@ -37,6 +40,8 @@ SHOWN = 200
 FEWEST_TIMES, MOST_TIMES = 3, 64
 """Points of the curve of speed: with fewer it is not shown."""
 NOT_LOOKED_BACK = LookedBack()
+NAMED = 6
+"""Classes that are named in a sentence."""
 
 
 def results(
@@ -62,17 +67,13 @@ def _head(job: Job) -> Head:
     schema, notes, position = job.schema, job.notes, job.position
     classes = list(schema.task.names) if schema.task is not None and job.kind == "classes" else None
     columns = len(schema.kinds) or schema.width
-    what = (
-        f" ({' or '.join(classes)})"
-        if classes
-        else f" (its {job.settings.level:g} quantile)"
-        if job.kind == "quantile"
-        else ""
-    )
+    what = f" ({either(classes)})" if classes else f" (its {job.settings.level:g} quantile)" if job.kind == "quantile" else ""
     sentence = f"Predict {job.settings.target}{what} from {columns} {'column' if columns == 1 else 'columns'}"
-    settings = {"learner": job.settings.rule, "loss": str(loss_of(job.learner)), "missing values": job.settings.missing}
+    settings = {"learner": job.settings.rule, "loss": str(job.learner.loss), "missing values": job.settings.missing}
     settings |= {"delay": f"{job.settings.delay} rows"} if job.settings.delay else {}
-    source = Source("?") if position is None else Source(position.source, position.sha256, 0, max(position.rows - 1, 0))
+    source = Source(" + ".join(map(str, job.merged)) or "?")
+    if position is not None:
+        source = Source(position.source, position.sha256, job.settings.first_row, max(position.rows - 1, 0))
     return Head(
         version=__version__,
         command=str(notes.get("command", "")),
@@ -82,6 +83,12 @@ def _head(job: Job) -> Head:
         settings=settings,
         columns=[schema.name(place) for place in range(min(schema.width, SHOWN))],
     )
+
+
+def either(names: Sequence[str]) -> str:
+    """In words: a, b or c; of many, the first few."""
+    shown = [*names[:NAMED], f"{len(names) - NAMED} others"] if len(names) > NAMED + 1 else list(names)
+    return f"{', '.join(shown[:-1])} or {shown[-1]}"
 
 
 def _summary(job: Job, stopped: Literal["end", "interrupted", "bad row"]) -> Summary:
@@ -122,7 +129,9 @@ def _reliability(job: Job) -> ReliabilityBins:
 
 
 def _regret(job: Job, back: LookedBack) -> RegretCurve | None:
-    """At the moments, and at the end."""
+    """At the moments, and at the end. Of shards that were learned from apart nothing is known."""
+    if job.merged:
+        return None
     steps, certified = list(job.moments.steps), list(job.moments.certified)
     if job.account.count > (steps[-1] if steps else 0):
         steps.append(job.account.count)
@@ -158,14 +167,22 @@ def _throughput(job: Job) -> ThroughputCurve | None:
 
 
 def _posterior(job: Job) -> PosteriorPath | None:
-    width = job.schema.width
-    if job.state is None or width > WIDEST:
+    shape = len(states_of(job.state)), job.schema.width
+    if job.state is None or math.prod(shape) > WIDEST:
         return None
-    # Of features that joined later there was nothing to say before.
-    padded = [[np.pad(part, (0, width - len(part)), constant_values=np.nan) for part in own] for own in job.moments.weights]
+    padded = [[_padded(part, shape) for part in own] for own in job.moments.weights]
     means, stds = [mean.tolist() for mean, _ in padded], [std.tolist() for _, std in padded]
     steps = [float(step) for step in job.moments.steps]
-    return PosteriorPath([job.schema.name(place) for place in range(width)], steps, means, stds)
+    features = [job.schema.name(place) for place in range(job.schema.width)]
+    whose = [f"{name}: " for name in job.class_names[: shape[0]]] if isinstance(job.learner, Classes) else [""]
+    return PosteriorPath([own + feature for own in whose for feature in features], steps, means, stds)
+
+
+def _padded(weights: Any, shape: tuple[int, int]) -> Vector:
+    """A moment's weights, class by class. Of classes and features that joined later there was nothing to say before."""
+    table, own = np.full(shape, np.nan), np.atleast_2d(weights)
+    table[: own.shape[0], : own.shape[1]] = own
+    return table.ravel()
 
 
 def _data(job: Job) -> list[Column] | None:

@@ -28,8 +28,7 @@ def absent_columns(job: Job, stream: Stream) -> list[str]:
 
 def predict_stream(job: Job, stream: Stream, write: Callable[[str], Any], bad: Policy, *, as_json: bool = False) -> None:
     """Write a line a row. Names and columns that the job has never met say nothing, but make a prediction less sure."""
-    names = job.schema.task.names if job.schema.task is not None else ()
-    table = Predictions(job.kind, names, write, as_json=as_json, labels=False)
+    table = Predictions(job.kind, lambda: job.class_names, write, as_json=as_json, labels=False)
     table.head()
     stream.numbers |= job.schema.numbers - {job.settings.target}
     for batch in stream:

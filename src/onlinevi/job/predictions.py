@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from onlinevi.auto import Forecast
+from onlinevi.classes import ClassForecast
 from onlinevi.job.settings import Asked
 from onlinevi.types import Vector
 
@@ -30,10 +31,13 @@ def check_format(path: Path) -> None:
 
 
 class Predictions:
-    """Turns predictions into lines; ``probability`` is that of the second class."""
+    """Turns predictions into lines; ``probability`` is that of the second class of two, of the one predicted of more.
+
+    ``classes`` gives the names known at the moment.
+    """
 
     def __init__(
-        self, kind: Asked, classes: Sequence[str], write: Callable[[str], Any], *, as_json: bool, labels: bool
+        self, kind: Asked, classes: Callable[[], Sequence[str]], write: Callable[[str], Any], *, as_json: bool, labels: bool
     ) -> None:
         self._kind, self._classes, self._write, self._json, self._labels = kind, classes, write, as_json, labels
         self.names = ("row", *SAID[kind], *(("label", "loss") if labels else ()))
@@ -43,7 +47,7 @@ class Predictions:
         if not self._json:
             self._write(",".join(self.names) + "\n")
 
-    def add(self, rows: Any, said: Forecast, y: Vector | None = None, loss: Vector | None = None) -> None:
+    def add(self, rows: Any, said: Forecast | ClassForecast, y: Vector | None = None, loss: Vector | None = None) -> None:
         """Some rows, in order."""
         columns: list[Iterable[Any]] = [rows.tolist(), *self._said(said)]
         if y is not None and loss is not None and self._labels:
@@ -56,15 +60,22 @@ class Predictions:
             csv.writer(text, lineterminator="\n").writerows(table)
             self._write(text.getvalue())
 
-    def _said(self, said: Forecast) -> list[Iterable[Any]]:
+    def _said(self, said: Forecast | ClassForecast) -> list[Iterable[Any]]:
+        names = self._classes()
+        if isinstance(said, ClassForecast):
+            chances = said.chance.tolist() if said.probability is not None else [None] * len(said.scores)
+            return [[names[code] for code in said.guess.tolist()], chances]
         if self._kind == "classes":
-            likelier = [self._classes[int(one >= 0.5)] for one in said.probability.tolist()]
+            likelier = [names[int(one >= 0.5)] for one in said.probability.tolist()]
             return [likelier, said.probability.tolist()]
         parts = {"prediction": said.mean, "std": said.std, "lower": said.lower, "upper": said.upper}
         return [parts[name].tolist() for name in SAID[self._kind]]
 
     def _labels_of(self, y: Vector) -> Iterable[Any]:
-        return [self._classes[int(one > 0.0)] for one in y.tolist()] if self._kind == "classes" else y.tolist()
+        if self._kind != "classes":
+            return list(y.tolist())
+        names = self._classes()
+        return [names[int(one) if len(names) > 2 else int(one > 0.0)] for one in y.tolist()]
 
 
 def _plain(value: Any) -> Any:

@@ -31,8 +31,9 @@ def replay(job: Job, source: str, stopper: Stopper, most: int | None) -> tuple[A
     pieces: list[Any] = []
     labels: list[Vector] = []
     kept, last = 0, None
-    # From row 0 on, and refused if the bytes are not those read before.
-    with open_stream(source, bad=Skip(), resume=job.position._replace(rows=0)) as stream:
+    # From the first row on, and refused if the bytes are not those read before.
+    start = job.position._replace(rows=job.settings.first_row)
+    with open_stream(source, bad=Skip(), end_row=job.settings.end_row, resume=start) as stream:
         for state, Z, y in _prepared(job, stream, stopper):
             last = state
             kept += Z.nnz if hasattr(Z, "tocsr") else Z.size
@@ -42,10 +43,10 @@ def replay(job: Job, source: str, stopper: Stopper, most: int | None) -> tuple[A
             labels.append(y)
     if stopper.code:
         raise NotAgain("the search for it was interrupted")
-    inputs, learned = job.learner.inputs, job.state.inputs
-    if last is None or last.dim > learned.dim or inputs.widen(last, learned.dim) != learned:
-        found = 0 if last is None else last.count
-        raise NotAgain(f"read once more, the source gave other rows ({found:,}) than those learned from ({learned.count:,})")
+    inputs, learned, found = job.learner.inputs, job.state.inputs, sum(map(len, labels))
+    alike = last is not None and last.dim <= learned.dim and inputs.widen(last, learned.dim) == learned
+    if not alike or found != job.state.count:
+        raise NotAgain(f"read once more, the source gave other rows ({found:,}) than those learned from ({job.state.count:,})")
     return _joined(pieces, inputs.dim_out(learned.dim)), np.concatenate(labels)
 
 
@@ -55,10 +56,10 @@ def too_many(most: int) -> NotAgain:
 
 def _prepared(job: Job, stream: Stream, stopper: Stopper) -> Iterator[tuple[InputState, Any, Vector]]:
     """Blocks of rows through the schema and the inputs; columns join where they joined in the run, whatever the batches."""
-    inputs, schema, end = job.learner.inputs, job.origin, job.position.rows if job.position else 0
+    inputs, schema, end = job.learner.inputs, job.first_schema, job.position.rows if job.position else 0
     stream.numbers |= schema.numbers
-    joins, state = [*job.joins, None], inputs.init(job.joins[0][1])
-    due = 1
+    joins, state = [*job.joins, None], job.prepared_by or inputs.init(job.joins[0][1])
+    due, count = 1, 0
     while (batch := stopper.next(stream)) is not None:
         batch = _before(batch, end)
         schema, rows = encode(schema, batch, Skip())
@@ -66,10 +67,10 @@ def _prepared(job: Job, stream: Stream, stopper: Stopper) -> Iterator[tuple[Inpu
         start = 0
         while start < len(rows.rows):
             join = joins[due]
-            if join is not None and state.count == join[0]:
+            if join is not None and count == join[0]:
                 state, due = inputs.widen(state, join[1]), due + 1
                 continue
-            stop = len(rows.rows) if join is None else min(len(rows.rows), start + join[0] - state.count)
+            stop = len(rows.rows) if join is None else min(len(rows.rows), start + join[0] - count)
             X = widened(rows.X[start:stop, : state.dim], state.dim)
             try:
                 state, Z = inputs.update_many(state, X)
@@ -78,6 +79,7 @@ def _prepared(job: Job, stream: Stream, stopper: Stopper) -> Iterator[tuple[Inpu
                 used = bad.row
                 state, Z = inputs.update_many(state, X[:used])
                 stop = start + used + 1
+            count += used
             yield state, _zeros_for_missing(Z), rows.y[start : start + used]
             start = stop
 

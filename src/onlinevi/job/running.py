@@ -15,6 +15,7 @@ from onlinevi.job.job import Job
 from onlinevi.job.left_out import LeftOut
 from onlinevi.job.lines import Lines
 from onlinevi.job.playing import Played
+from onlinevi.job.predicting import absent_columns
 from onlinevi.job.predictions import Predictions, check_format
 from onlinevi.job.saved import load_job, save_job
 from onlinevi.job.settings import Settings
@@ -22,6 +23,9 @@ from onlinevi.job.stopper import Stopper
 from onlinevi.types import Vector
 
 Ended: TypeAlias = Literal["end", "interrupted", "bad row"]
+SAME_COLUMNS = ("target", "task", "missing", "keep", "drop")
+"""The settings that make the columns of a run what they are."""
+
 Watch: TypeAlias = Callable[[Job, Stream], None]
 
 
@@ -51,12 +55,27 @@ class Run:
         before = self._checkpointed(settings) if resume else None
         position = None if before is None else before.position
         bad = LeftOut(places.bad_rows) if before is None else before.left_out
-        self.stream = open_stream(places.source, bad=bad, resume=position)
-        self.job = before or Job(settings, settings.schema(self.stream.peek()), bad=bad)
+        first = settings.first_row if position is None else 0
+        self.stream = open_stream(places.source, bad=bad, skip_rows=first, end_row=settings.end_row, resume=position)
+        self.job = before or self._started(settings, bad)
         self.stream.numbers |= self.job.schema.numbers
         self.resumed = before is not None
         self._lines = self._open_predictions()
         self._saved_at = self.job.account.count
+
+    def _started(self, settings: Settings, bad: LeftOut) -> Job:
+        if settings.prepare_like is None:
+            return Job(settings, settings.schema(self.stream.peek()), bad=bad)
+        model = load_job(settings.prepare_like)
+        for name in SAME_COLUMNS:
+            was, now = getattr(model.settings, name), getattr(settings, name)
+            if was != now:
+                raise ValueError(f"{settings.prepare_like} was made with {name}={was!r}, not {now!r}: its columns are others")
+        job = Job(settings, model.schema, bad=bad)
+        job.prepared_by = model.state.inputs
+        if absent := absent_columns(job, self.stream):
+            raise ValueError(f"{self.places.source} lacks columns of {settings.prepare_like}: {', '.join(absent)}")
+        return job
 
     def _checkpointed(self, settings: Settings) -> Job | None:
         """The job of the checkpoint; None before there is one, so that one call serves the first start and all others."""
@@ -66,6 +85,8 @@ class Run:
         if not path.exists():
             return None
         job = load_job(path, bad_rows=self.places.bad_rows)
+        if job.merged:
+            raise ValueError(f"{path} is a merge, which learns no more: run the new rows by themselves, and merge again")
         for one in fields(Settings):
             was, now = getattr(job.settings, one.name), getattr(settings, one.name)
             if was != now:
@@ -77,8 +98,7 @@ class Run:
         if path is None:
             return None
         lines = Lines(path, job.notes.get("predictions"))
-        names = job.schema.task.names if job.schema.task is not None else ()
-        table = Predictions(job.kind, names, lines.write, as_json=path.suffix != ".csv", labels=True)
+        table = Predictions(job.kind, lambda: job.class_names, lines.write, as_json=path.suffix != ".csv", labels=True)
         if not lines.place()["bytes"]:
             table.head()
 

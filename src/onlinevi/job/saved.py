@@ -13,6 +13,7 @@ from onlinevi.columns import Schema
 from onlinevi.files import Position
 from onlinevi.job.job import Job, Waiting
 from onlinevi.job.left_out import LeftOut
+from onlinevi.job.origin import Origin
 from onlinevi.job.settings import Settings
 
 KEY = "onlinevi job"
@@ -26,9 +27,10 @@ def save_job(path: str | Path, job: Job) -> None:
     extra = {
         KEY: VERSION,
         "settings": job.settings.to_json(),
-        "origin": job.origin.to_json(),
+        "first_schema": job.first_schema.to_json(),
         "schema": job.schema.to_json(),
-        "position": None if job.position is None else list(job.position),
+        "position": None if job.position is None else job.position.to_json(),
+        "merged": [origin.to_json() for origin in job.merged],
         "account": job.account.to_json(),
         "moments": job.moments.to_json(),
         "joins": job.joins,
@@ -48,9 +50,11 @@ def load_job(path: str | Path, *, bad_rows: str = "skip") -> Job:
     if extra[KEY] != VERSION:
         raise CheckpointError(f"{path}: its run has version {extra[KEY]}, this onlinevi knows {VERSION}: upgrade it")
     job = Job(Settings(**extra["settings"]), Schema.from_json(extra["schema"]), bad=LeftOut(bad_rows, extra["left_out"]))
-    job.origin = Schema.from_json(extra["origin"])
+    job.first_schema = Schema.from_json(extra["first_schema"])
     job.learner, job.state = learner, state
-    job.position = None if extra["position"] is None else Position(*extra["position"])
+    job.prepared_by = state.inputs if job.settings.prepare_like is not None else None
+    job.position = None if extra["position"] is None else Position.from_json(extra["position"])
+    job.merged = tuple(map(Origin.from_json, extra.get("merged", ())))
     job.account.put(extra["account"])
     job.moments.put(extra["moments"])
     job.joins = extra["joins"]

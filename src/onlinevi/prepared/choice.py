@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TypeAlias, TypeVar
+from dataclasses import replace
+from typing import Any, TypeAlias, TypeVar
 
 from onlinevi.auto import Auto
 from onlinevi.families import Family, MeanField
-from onlinevi.inputs import Inputs
+from onlinevi.inputs import Inputs, InputState
 from onlinevi.learner import Linear
 from onlinevi.losses import Absolute, Hinge, Logistic, Loss, Pinball, Poisson, Squared
 from onlinevi.prepared.prepared import Prepared
@@ -15,6 +16,7 @@ from onlinevi.rules import NGVI, OGA, OGAEL, SVA, SVB, Implicit, PerSqrt, Rule
 from onlinevi.uncertainty import Calibration
 
 Learner: TypeAlias = Auto | Prepared
+"""What plays a stream, behind prepared rows: many learners pooled, or one rule."""
 
 CLASS_LOSSES: Mapping[str, Loss] = {"logistic": Logistic(), "hinge": Hinge()}
 NUMBER_LOSSES: Mapping[str, Loss] = {
@@ -62,3 +64,12 @@ def choose(
         family = MeanField(box=None)  # it never overshoots, so labels of any unit are welcome
     linear = Linear(loss, own, family, average=False, missing=inputs.missing)
     return Prepared(inputs, linear, None if coverage is None else Calibration(coverage))
+
+
+def begin(learner: Learner, dim: int, *, sparse: bool, horizon: int | None = None, moments: InputState | None = None) -> Any:
+    """The state before the first row: the default asks whether rows are sparse, a rule how many will come.
+
+    ``moments`` are those of another run, for inputs that are fixed.
+    """
+    state: Any = learner.init(dim, sparse=sparse) if isinstance(learner, Auto) else learner.init(dim, horizon)
+    return state if moments is None else replace(state, inputs=moments)

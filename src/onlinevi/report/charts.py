@@ -63,7 +63,7 @@ def charts(results: Results) -> list[Chart]:
     calibration: tuple[Chart | None, ...] = ()
     match results.calibration:
         case ReliabilityBins() as bins:
-            calibration = (_reliability(bins) if bins.count else None,)
+            calibration = (_reliability(bins, guesses=len(results.head.task.classes or ()) > 2) if bins.count else None,)
         case CoverageCurve() as curve if curve.steps:
             calibration = _coverage(curve), _width(curve)
     found = [
@@ -169,7 +169,7 @@ def _posterior(path: PosteriorPath) -> Chart:
     return Chart("posterior", "What it believes", caption, figure, (), features)
 
 
-def _reliability(bins: ReliabilityBins) -> Chart:
+def _reliability(bins: ReliabilityBins, *, guesses: bool) -> Chart:
     total = sum(bins.count)
     data = [
         _trace(Line("as said", "reference", [0.0, 1.0], [0.0, 1.0], dash="dash", width=1.2), log=False),
@@ -196,8 +196,9 @@ def _reliability(bins: ReliabilityBins) -> Chart:
             },
         },
     ]
+    given = "Of the guesses" if guesses else "Of the rows"
     caption = (
-        "Of the rows that were given a probability, how many turned out so. On the line, probabilities mean what they say. "
+        f"{given} that were given a probability, how many turned out so. On the line, probabilities mean what they say. "
         "Large dots are many rows; a bar shows how far off chance alone would take a bin."
     )
     figure = {

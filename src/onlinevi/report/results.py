@@ -134,7 +134,7 @@ class PosteriorPath:
 
 @dataclass(frozen=True)
 class ReliabilityBins:
-    """For classes: ``onlinevi.uncertainty.reliability``."""
+    """For classes: ``onlinevi.uncertainty.reliability``; of more than two, of the probability of the guess."""
 
     predicted: Numbers
     observed: Numbers

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -140,6 +141,17 @@ class Calibration:
     def run(self, y: Any, prediction: Any, unit: Any = 1.0, extra: Any = 0.0) -> tuple[Calibrated, Bands]:
         """One pass over a stream of predictions and labels."""
         return self.update_many(self.init(), y, prediction, unit, extra)
+
+    def merge(self, states: Sequence[Calibrated]) -> Calibrated:
+        """What the residuals of several streams have told together: one noise, and the geometric mean of their ratios.
+
+        The mean is weighted by events, so that the coverage of all of them still follows from where the ratio has gone.
+        """
+        arrays = np.stack([state.array for state in states])
+        merged = arrays.sum(axis=0)
+        for part in (LOG_RATIO, LAST, LAST_BUT_ONE):
+            merged[part] = np.average(arrays[:, part], weights=arrays[:, COUNT])
+        return Calibrated(merged, states[0].settings)
 
     def bands(self, state: Calibrated, prediction: Any, unit: Any = 1.0, extra: Any = 0.0) -> Bands:
         """Intervals for labels to come. Changes nothing."""
