@@ -20,6 +20,7 @@ import numpy as np
 import pytest
 
 import onlinevi as ovi
+from onlinevi import datasets
 from onlinevi.auto import Forecast
 from onlinevi.cli import main
 from onlinevi.cli.ticker import Ticker
@@ -32,7 +33,7 @@ from onlinevi.job.thinned import Thinned
 
 pytest.importorskip("pyarrow", reason='pyarrow is missing: pip install "onlinevi[files]"')
 
-KILLS = 10
+KILLS = 50
 ROWS = 3000
 
 
@@ -129,48 +130,40 @@ def test_numbers_by_the_default_with_intervals(tmp_path: Path, capsys: pytest.Ca
 def without_times(path: Path) -> tuple[Any, Any, Any]:
     """Of a checkpoint: the bits of the belief, and what is kept beside it but for the clock."""
     _, state, extra, _ = ovi.load(path)
+    del extra["clock"]
     notes = {name: value for name, value in extra.pop("notes").items() if name == "predictions"}
     return state.learned.array.tobytes(), state.inputs.array.tobytes(), (extra, notes)
 
 
-def changed(path: Path) -> int:
-    return path.stat().st_mtime_ns if path.exists() else 0
+def write_real_rows(path: Path) -> None:
+    """Houses in California with their latitude as a name, so that names come one after the other; four rows are broken."""
+    if datasets.status("california").available:
+        data = datasets.load("california")
+        rows = [
+            [*map(repr, x), f"{x[1]:.0f}", "yes" if y > 180_000.0 else "no"]
+            for x, y in zip(data.X[:10_000].tolist(), data.y[:10_000].tolist(), strict=True)
+        ]
+        lines = [",".join([*data.names, "district", "sold"]), *(",".join(row) for row in rows)]
+    else:
+        write_rows(path, 10_000)
+        lines = path.read_text().splitlines()
+    for place in (500, 700, 7_000, len(lines) - 1):
+        lines[place] = "1,2"
+    path.write_text("\n".join(lines) + "\n")
 
 
-def command(folder: Path, rows: Path) -> list[str]:
-    call = [sys.executable, "-m", "onlinevi", "run", str(rows), "--target", "sold", "--rule", "implicit", "--bad-rows"]
-    files = [str(folder / "bad.ndjson"), "--checkpoint", str(folder / "model.ovi"), "--predictions", str(folder / "said.csv")]
-    return [*call, *files, "--every", "1", "--resume"]
-
-
-def test_a_run_killed_again_and_again_ends_with_the_same_bits(tmp_path: Path) -> None:
-    """Kills fall into checkpoints, learning and reading; each run gets a checkpoint further at least."""
-    rows, draw = tmp_path / "rows.csv", random.Random(0)
-    write_rows(rows, 8000 * KILLS)
-    lines = rows.read_text().splitlines(keepends=True)
-    for place in (500, 700, 5000 * KILLS, 8000 * KILLS - 1):
-        lines[place] = "1,2\n"
-    rows.write_text("".join(lines))
-    whole, broken = tmp_path / "whole", tmp_path / "broken"
-    for folder in (whole, broken):
-        folder.mkdir()
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
-    subprocess.run(command(whole, rows), check=True, capture_output=True, env=environment)
-    model, kills = broken / "model.ovi", 0
-    for _ in range(KILLS):
-        before, silent = changed(model), subprocess.DEVNULL
-        running = subprocess.Popen(command(broken, rows), stdout=silent, stderr=silent, env=environment)
-        while changed(model) == before and running.poll() is None:  # a checkpoint of its own, then a moment more
-            time.sleep(0.001)
-        time.sleep(draw.uniform(0.0, 0.03))
-        kills += running.poll() is None
-        running.kill()
-        running.wait()
-    assert kills >= KILLS // 2, "the kills came too late to say anything"
-    # What a kill may leave half written is cut off, and what a checkpoint says is on disk.
-    with (broken / "said.csv").open("a") as file:
-        file.write("half a li")
-    subprocess.run(command(broken, rows), check=True, capture_output=True, env=environment)
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="has no fork")
+def test_a_run_killed_fifty_times_ends_with_the_same_bits(tmp_path: Path) -> None:
+    """Kills fall into reading, learning, saving and looking back; ``killed.py`` runs, kills and counts."""
+    rows, whole, broken = tmp_path / "rows.csv", tmp_path / "whole", tmp_path / "broken"
+    write_real_rows(rows)
+    call = [sys.executable, str(Path(__file__).with_name("killed.py")), str(rows), str(whole), str(broken), str(KILLS)]
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path), "OPENBLAS_NUM_THREADS": "1"}
+    done = subprocess.run(call, capture_output=True, text=True, env=environment)
+    assert done.returncode == 0, done.stderr
+    kills = json.loads(done.stdout)
+    assert sum(kills.values()) == KILLS
+    assert all(kills[phase] for phase in ("reading", "learning", "saving", "looking back")), kills
     (*bits, (extra, notes)), (*others, (again, other_notes)) = (
         without_times(folder / "model.ovi") for folder in (whole, broken)
     )
@@ -181,6 +174,13 @@ def test_a_run_killed_again_and_again_ends_with_the_same_bits(tmp_path: Path) ->
     for name in ("said.csv", "bad.ndjson"):
         assert (whole / name).read_bytes() == (broken / name).read_bytes()
     assert len((whole / "bad.ndjson").read_text().splitlines()) == 4
+    documents = [json.loads((folder / "run.json").read_text()) for folder in (whole, broken)]
+    for document in documents:
+        assert document["hindsight"] is not None
+        assert all(speed > 0.0 for speed in document.pop("throughput")["rows_per_second"])
+        for part, name in (("summary", "seconds"), ("summary", "rows_per_second"), ("head", "started"), ("head", "command")):
+            del document[part][name]
+    assert documents[0] == documents[1]
 
 
 def test_a_finished_run_resumes_to_itself_and_takes_what_is_new(rows: Path, tmp_path: Path) -> None:
@@ -445,5 +445,5 @@ def test_progress_is_one_line(rows: Path, capsys: pytest.CaptureFixture[str]) ->
         run.go(Stopper(), ticker)
         ticker.end()
     line = capsys.readouterr().err
-    assert re.match(r"\r[\d,]+ rows, [\d,]+ a second, average loss 0\.\d+, \d+ % read, \d+ s to go", line)
+    assert re.match(r"\r[\d,]+ rows, \d+ % read, \d+ s to go, average loss 0\.\d+, [\d,]+ a second", line)
     assert "\n" not in line

@@ -60,6 +60,12 @@ def add(commands: Commands) -> None:
     )
     files.add_argument("--every", type=int, default=100_000, metavar="N", help="rows between checkpoints (default: 100000)")
     files.add_argument("--resume", action="store_true", help="go on from the checkpoint, if there is one")
+    files.add_argument(
+        "--hindsight",
+        action=argparse.BooleanOptionalAction,
+        help="read the file once more for the best fixed weights and the regret against them; for any size, in memory that "
+        "grows with the rows (default: where they have at most 2,097,152 values in 128 columns)",
+    )
     files.add_argument("--json", action="store_true", help="print the summary as one JSON object")
     command.set_defaults(command=_run)
 
@@ -67,6 +73,7 @@ def add(commands: Commands) -> None:
 def _run(options: argparse.Namespace) -> int:
     from onlinevi.cli.ticker import Ticker
     from onlinevi.job import results
+    from onlinevi.job.looking_back import LookedBack, look_back
     from onlinevi.job.running import Places, Run
     from onlinevi.job.stopper import Stopped, Stopper
 
@@ -91,9 +98,16 @@ def _run(options: argparse.Namespace) -> int:
         )
         ticker = Ticker(options.file, job.account.count) if sys.stderr.isatty() else None
         ended, why = run.go(stopper, ticker)
+        back = LookedBack()
+        if ended == "end" and job.account.count and options.hindsight is not False:
+            if ticker is not None:
+                ticker.say("looking for the best in hindsight; Ctrl-C leaves it out")
+            back = look_back(job, options.file, stopper, any_size=options.hindsight is True)
         if ticker is not None:
             ticker.end()
-        document = results(job, ended).to_json()
+        document = results(job, ended, back).to_json()
+    if back.why:
+        print(f"no best in hindsight: {back.why}", file=sys.stderr)
     if why is not None:
         print(f"onlinevi: {why}", file=sys.stderr)
     elif not document["summary"]["events"]:
@@ -117,8 +131,10 @@ def _tell(document: dict[str, Any], wrote: list[Path], *, as_json: bool) -> None
     if as_json:
         told = {name: value for name, value in summary.items() if name != "bad_rows"}
         told |= {"bad_rows": summary["bad_rows"]["count"], "task": task["kind"], "target": task["target"]}
-        regret = document["regret"]
-        told["certified_regret"] = regret["certified"][-1] if regret else None
+        best, regret = document["hindsight"], document["regret"] or {}
+        told["hindsight"] = best["value"] if best else None
+        for name, part in (("regret", "observed"), ("certified_regret", "certified")):
+            told[name] = values[-1] if (values := regret.get(part)) else None
         print(json.dumps(told | {"wrote": [str(path) for path in wrote]}, ensure_ascii=False))
         return
     print(f"{task['sentence']}.")

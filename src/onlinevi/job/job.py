@@ -18,8 +18,11 @@ from onlinevi.job.moments import Moments
 from onlinevi.job.origin import Origin
 from onlinevi.job.playing import Played, begin, look, play, widened
 from onlinevi.job.settings import Asked, Settings
+from onlinevi.job.thinned import Thinned
 from onlinevi.learner import BadRow
 from onlinevi.types import Vector
+
+TIMES = 256
 
 
 class Hears(Protocol):
@@ -46,13 +49,19 @@ class Job:
     def __init__(self, settings: Settings, schema: Schema, *, bad: LeftOut | None = None, hears: Hears | None = None) -> None:
         assert schema.task is not None
         self.settings, self.schema = settings, schema
+        self.first_schema = schema
+        """Before the first row."""
         self.kind: Asked = settings.kind(schema.task)
         self.learner: AnyLearner = settings.learner(schema.task)
         self.why = schema.task.why
         """Why the task is what it is, in words."""
         self.state: Any = None
         """None before the first row."""
+        self.joins: list[list[int]] = []
+        """How wide the rows were from which event on: columns join at the start of a batch, which nothing else tells of."""
         self.account, self.moments = Account(self.kind), Moments()
+        self.clock = Thinned(TIMES, 2)
+        """Events and seconds behind each batch."""
         self.left_out = bad or LeftOut()
         self.waiting: deque[Waiting] = deque()
         """Rows whose labels have not come yet."""
@@ -65,6 +74,20 @@ class Job:
         """What others have learned from, where this is the sum of them; it learns no more."""
         self.notes: dict[str, Any] = {}
         """What the caller wants kept beside it: JSON values."""
+
+    @property
+    def seconds(self) -> float:
+        """How long it has taken."""
+        return float(self.clock.last[0, 1]) if self.clock.count else 0.0
+
+    @property
+    def lacked(self) -> bool:
+        """Whether a value was missing in a column that had joined; with moments of another run, whether one may have been."""
+        if self.settings.missing != "nan" or self.prepared_by is not None:
+            return self.settings.missing == "nan"
+        widths = [width for _, width in self.joins]
+        joined = np.repeat([events for events, _ in self.joins], np.diff(widths, prepend=0))
+        return bool((self.state.inputs.lag > joined).any())
 
     @property
     def origins(self) -> tuple[Origin, ...]:
@@ -123,6 +146,9 @@ class Job:
             self.state = begin(self.learner, rows.X, self.prepared_by)
         elif rows.X.shape[1] > self.state.inputs.dim:
             self.state = self.learner.widen(self.state, rows.X.shape[1])
+        else:
+            return
+        self.joins.append([self.account.count, rows.X.shape[1]])
 
     def _learn(self, source: str, rows: Encoded, start: int, stop: int, position: Position) -> None:
         """Rows that the learner refuses go where other bad rows go, and the others are learned from."""

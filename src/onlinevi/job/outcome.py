@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any, Literal
 
 import numpy as np
@@ -11,8 +12,10 @@ import numpy as np
 from onlinevi.classes import Classes
 from onlinevi.job.account import BOUNDED, HIT, LOSS, STEP, WIDTH
 from onlinevi.job.job import Job
-from onlinevi.job.moments import WIDEST
+from onlinevi.job.looking_back import LookedBack
+from onlinevi.job.moments import WIDEST, certified_regret
 from onlinevi.job.playing import states_of
+from onlinevi.job.promised import promised
 from onlinevi.report.results import (
     Column,
     CoverageCurve,
@@ -27,26 +30,35 @@ from onlinevi.report.results import (
     Source,
     Summary,
     Task,
+    ThroughputCurve,
 )
 from onlinevi.types import Vector
 from onlinevi.version import __version__
 
 SHOWN = 200
 """Columns of the data that are told of."""
+FEWEST_TIMES, MOST_TIMES = 3, 64
+"""Points of the curve of speed: with fewer it is not shown."""
+NOT_LOOKED_BACK = LookedBack()
 NAMED = 6
 """Classes that are named in a sentence."""
 
 
-def results(job: Job, stopped: Literal["end", "interrupted", "bad row"] = "end") -> Results:
-    """What the run knows so far."""
+def results(
+    job: Job, stopped: Literal["end", "interrupted", "bad row"] = "end", back: LookedBack = NOT_LOOKED_BACK
+) -> Results:
+    """What the run knows so far, and what looking back at its rows has shown."""
     classes = job.kind == "classes"
     return Results(
         head=_head(job),
         summary=_summary(job, stopped),
         trace=_trace(job),
-        regret=_regret(job),
+        hindsight=back.best,
+        without_hindsight=back.why,
+        regret=_regret(job, back),
         posterior=_posterior(job),
         calibration=_reliability(job) if classes else _coverage(job),
+        throughput=_throughput(job),
         data=_data(job),
     )
 
@@ -81,7 +93,7 @@ def either(names: Sequence[str]) -> str:
 
 
 def _summary(job: Job, stopped: Literal["end", "interrupted", "bad row"]) -> Summary:
-    account, seconds = job.account, job.notes.get("seconds")
+    account, seconds = job.account, job.seconds or None
     classes, hit_rate = job.kind == "classes", job.account.hit_rate
     refused = RefusedRows(job.left_out.count, dict(job.left_out.reasons), [RefusedRow(**own) for own in job.left_out.first])
     return Summary(
@@ -117,9 +129,42 @@ def _reliability(job: Job) -> ReliabilityBins:
     return ReliabilityBins((said / count).tolist(), (happened / count).tolist(), count.tolist())
 
 
-def _regret(job: Job) -> RegretCurve | None:
-    known = [(step, value) for step, value in zip(job.moments.steps, job.moments.certified, strict=True) if value is not None]
-    return RegretCurve([float(step) for step, _ in known], [value for _, value in known]) if known else None
+def _regret(job: Job, back: LookedBack) -> RegretCurve | None:
+    """At the moments, and at the end. Of shards that were learned from apart nothing is known."""
+    if job.merged:
+        return None
+    steps, certified = list(job.moments.steps), list(job.moments.certified)
+    if job.account.count > (steps[-1] if steps else 0):
+        steps.append(job.account.count)
+        certified.append(None if job.settings.delay else certified_regret(job.state))
+    certain = [value for value in certified if value is not None]
+    promise = promised(job)
+    if not steps or not (certain or promise or back.lost is not None):
+        return None
+    return RegretCurve(
+        [float(step) for step in steps],
+        certain if len(certain) == len(steps) else None,
+        None if back.lost is None else _observed(job, back.lost, steps),
+        None if promise is None else [promise(step) for step in steps],
+    )
+
+
+def _observed(job: Job, lost: Vector, steps: list[int]) -> list[float]:
+    """The curve has the total of every moment: its stride divides theirs."""
+    totals = {int(own[STEP]): float(own[LOSS]) for own in job.account.curve.table}
+    return [(totals[step] - float(lost[step - 1])) / step for step in steps]
+
+
+def _throughput(job: Job) -> ThroughputCurve | None:
+    """Rows a second over stretches of about the same length: a short one says more of the clock than of the speed."""
+    stretch, ends = job.account.count / MOST_TIMES, [(0.0, 0.0)]
+    for events, seconds in job.clock.table.tolist():
+        if events - ends[-1][0] >= stretch and seconds > ends[-1][1]:
+            ends.append((events, seconds))
+    if len(ends) <= FEWEST_TIMES:
+        return None
+    speed = [(now[0] - then[0]) / (now[1] - then[1]) for then, now in pairwise(ends)]
+    return ThroughputCurve([events for events, _ in ends[1:]], speed)
 
 
 def _posterior(job: Job) -> PosteriorPath | None:

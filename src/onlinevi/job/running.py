@@ -8,6 +8,8 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
+import numpy as np
+
 from onlinevi.files import BadInput, Stream, open_stream
 from onlinevi.job.arrow_table import ArrowTable
 from onlinevi.job.job import Job
@@ -108,11 +110,11 @@ class Run:
     def go(self, stopper: Stopper, watch: Watch | None = None) -> tuple[Ended, BadInput | None]:
         """To the end, to a bad row, or until stopped behind a batch; then the checkpoint is written."""
         ended, why, begun = "end", None, time.monotonic()
-        spent, begun_with = self.job.notes.get("seconds", 0.0), self.job.account.count
+        spent, begun_with = self.job.seconds, self.job.account.count
         try:
             while (batch := stopper.next(self.stream)) is not None:
                 self.job.take(batch, self.stream.position)
-                self.job.notes["seconds"] = spent + time.monotonic() - begun
+                self.job.clock.add(np.array([[self.job.account.count, spent + time.monotonic() - begun]]))
                 if self.job.account.count - self._saved_at >= self.places.every:
                     self._save()
                 if watch is not None:
