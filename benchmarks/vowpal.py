@@ -29,10 +29,10 @@ def lines(X: Any, y: np.ndarray) -> Iterator[str]:
         yield f"{label:g} | " + " ".join(f"{j}:{x:.7g}" for j, x in pairs)
 
 
-def workspace(options: str) -> Any:
+def workspace(options: str, loss: str = "hinge") -> Any:
     from vowpalwabbit import Workspace
 
-    return Workspace(f"--quiet --loss_function hinge --noconstant {options}".strip())
+    return Workspace(f"--quiet --loss_function {loss} --noconstant {options}".strip())
 
 
 def bits(dim: int) -> str:
