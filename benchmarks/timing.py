@@ -7,7 +7,8 @@ import json
 import os
 import platform
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
@@ -74,6 +75,18 @@ def pin(count: int) -> None:
     """Keep this process, and those it starts, on its first ``count`` cores, where the system can."""
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, cores()[:count])
+
+
+@contextmanager
+def pinned(count: int) -> Iterator[None]:
+    """For a while."""
+    before = cores()
+    pin(count)
+    try:
+        yield
+    finally:
+        if hasattr(os, "sched_setaffinity"):
+            os.sched_setaffinity(0, before)
 
 
 def machine(*packages: str) -> dict[str, str]:
