@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import platform
+import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -48,6 +49,7 @@ def interleaved(jobs: Mapping[str, Callable[[], object] | Staged], rounds: int =
     best = dict.fromkeys(jobs, float("inf"))
     for turn in range(rounds + 1):
         for name, job in jobs.items():
+            _tell(f"round {turn} of {rounds}: {name}")
             if isinstance(job, Staged):
                 given = job.prepare()
                 start = time.perf_counter()
@@ -57,7 +59,14 @@ def interleaved(jobs: Mapping[str, Callable[[], object] | Staged], rounds: int =
                 job()
             if turn:
                 best[name] = min(best[name], time.perf_counter() - start)
+    _tell("")
     return best
+
+
+def _tell(text: str) -> None:
+    """What is under way, on a terminal."""
+    if sys.stderr.isatty():
+        print(f"\r  {text[:70]:70}\r", end="", file=sys.stderr, flush=True)
 
 
 def nanoseconds_a_row(works: Mapping[str, Work], rounds: int = 7) -> dict[str, float]:
