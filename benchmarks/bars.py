@@ -160,9 +160,7 @@ BARS = (
     Bar("rates-two", "16 rates pooled ÷ one, two cores", "growth", 9.0, _rates("2 cores")),
     Bar("vw-sparse", "VW's cached pass ÷ a sparse pass", "sparse_rows", 1.0, _dense(_vw, _own, RULES), at_least=True),
     Bar("float32", "float64 ÷ float32, d ≥ 1,000", "float32", 1.6, _wide("times as fast"), at_least=True),
-    Bar(
-        "float32-loss", "change of the average loss by float32", "float32", 1e-4, _wide("difference in average loss")
-    ),
+    Bar("float32-loss", "change of the average loss by float32", "float32", 1e-4, _wide("difference in average loss")),
     Bar(
         "threads",
         "two independent runs: in turn ÷ in two threads",

@@ -34,12 +34,12 @@ class Parts(NamedTuple):
 
 
 def measure(size: Size) -> dict[str, Any]:
-    cases: dict[str, Any] = {"made": _case(*unit_rows(size.rows(COVER_ROWS), COVER_DIM), size)}
+    cases: dict[str, Any] = {"synthetic": _case(*unit_rows(size.rows(COVER_ROWS), COVER_DIM), size)}
     absent = left_out(scikit_learn="sklearn", River="river", Vowpal_Wabbit="vowpalwabbit", JAX="jax")
     try:
         cases["Cover Type"] = _case(*cover(size.rows(COVER_ROWS)), size)
     except DataUnavailable as error:
-        absent["Cover Type"] = str(error).splitlines()[0]
+        absent["Cover Type"] = str(error).split(". ")[0]
     return {"cases": cases, "left out": absent}
 
 

@@ -67,7 +67,13 @@ def measure(size: Size) -> dict[str, Any]:
         check_room(folder, rows)
         write(folder, rows, for_vw="Vowpal Wabbit" not in absent)
         sizes = {path.name: path.stat().st_size for path in sorted(folder.iterdir())}
-        return {"rows": rows, "columns": COLUMNS, "bytes": sizes, "runs": _runs(folder, rows, size, absent), "left out": absent}
+        return {
+            "rows": rows,
+            "columns": COLUMNS,
+            "bytes": sizes,
+            "runs": _runs(folder, rows, size, absent),
+            "left out": absent,
+        }
 
 
 def check_room(folder: Path, rows: int) -> None:
@@ -142,7 +148,12 @@ def _read(path: Path, rows: int) -> Ran:
 
 def _row(done: Ran, rows: int) -> dict[str, Any]:
     """Start-up included; it is a second or two."""
-    return {"rows": rows, "seconds": round(done.seconds, 2), "rows/s": round(rows / done.seconds), "peak MB": round(done.peak_mb)}
+    return {
+        "rows": rows,
+        "seconds": round(done.seconds, 2),
+        "rows/s": round(rows / done.seconds),
+        "peak MB": round(done.peak_mb),
+    }
 
 
 def _options(parser: argparse.ArgumentParser) -> None:

@@ -94,8 +94,8 @@ def _own(X: np.ndarray, y: np.ndarray) -> dict[str, Subject]:
 
 
 def _river(X: np.ndarray, y: np.ndarray) -> dict[str, Subject]:
-    from river.linear_model import LogisticRegression
     from rivals import dicts
+    from river.linear_model import LogisticRegression
 
     from onlinevi.river import OnlineVIClassifier
 

@@ -135,7 +135,9 @@ def rates(size: Size) -> dict[str, Any]:
             for number in RATES[1 : 3 if size.tiny else None]
         }
         with pinned(count):
-            jobs: dict[int, Callable[[], object]] = {1: one} | {number: partial(pool.run, X, y) for number, pool in pools.items()}
+            jobs: dict[int, Callable[[], object]] = {1: one} | {
+                number: partial(pool.run, X, y) for number, pool in pools.items()
+            }
             seconds = _timed(jobs, size.rounds)
         found[f"{count} cores" if count > 1 else "1 core"] = {n: round(value / seconds[1], 3) for n, value in seconds.items()}
     return found

@@ -34,7 +34,7 @@ def measure(size: Size) -> dict[str, Any]:
         rows = size.rows(len(data.y))
         cases["a9a"] = _case(with_short_indices(data.X[:rows]), data.y[:rows], size)
     except DataUnavailable as error:
-        absent["a9a"] = str(error).splitlines()[0]
+        absent["a9a"] = str(error).split(". ")[0]
     for (dim, stored), rows in SHAPES.items():
         cases[f"{stored} of {dim:,}"] = _case(*thin_rows(size.rows(rows), dim, stored), size)
     return {"cases": cases, "left out": absent}
