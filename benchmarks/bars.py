@@ -46,8 +46,8 @@ def judge(results: Mapping[str, Results]) -> Iterator[Verdict]:
         found = results.get(bar.section)
         numbers = {} if found is None else _found(bar, found)
         if not numbers:
-            absent = "; ".join(f"{name}: {why}" for name, why in (found or {}).get("left out", {}).items())
-            yield Verdict(bar, None, absent or f"run python benchmarks/{bar.section}.py")
+            absent = ", ".join((found or {}).get("left out", {}))
+            yield Verdict(bar, None, f"left out: {absent}" if absent else "no results of it")
             continue
         name = (min if bar.at_least else max)(numbers, key=lambda each: numbers[each])
         yield Verdict(bar, (name, numbers[name]))

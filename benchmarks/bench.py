@@ -70,4 +70,7 @@ def command(name: str, tiny: bool, gb: float) -> list[str]:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except KeyboardInterrupt:
+        sys.exit("stopped; the same command goes on with the section that was under way")

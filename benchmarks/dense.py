@@ -35,7 +35,7 @@ class Parts(NamedTuple):
 
 def measure(size: Size) -> dict[str, Any]:
     cases: dict[str, Any] = {"synthetic": _case(*unit_rows(size.rows(COVER_ROWS), COVER_DIM), size)}
-    absent = left_out(scikit_learn="sklearn", River="river", Vowpal_Wabbit="vowpalwabbit", JAX="jax")
+    absent = left_out("scikit-learn", "River", "Vowpal Wabbit", "JAX")
     try:
         cases["Cover Type"] = _case(*cover(size.rows(COVER_ROWS)), size)
     except DataUnavailable as error:
@@ -95,17 +95,17 @@ def _peers(X: np.ndarray, y: np.ndarray, parts: Parts, folder: Path) -> dict[str
     some, few, fewest = parts
     works = {"numpy loop, SVB": rivals.numpy_pass(X[few], y[few])}
     _same("numpy", rivals.numpy_svb(X[few], y[few]), X[few], y[few])
-    if not left_out(scikit_learn="sklearn"):
+    if not left_out("scikit-learn"):
         works["scikit-learn SGD, one call"] = rivals.sgd_pass(X, y)
         works["scikit-learn SGD, a call a row"] = rivals.sgd_calls(X[fewest], y[fewest])
-    if not left_out(River="river"):
+    if not left_out("River"):
         works["River LogisticRegression"] = rivals.river_pass(X[few], y[few])
-    if not left_out(Vowpal_Wabbit="vowpalwabbit"):
+    if not left_out("Vowpal Wabbit"):
         import vowpal
 
         works |= vowpal.cached_passes(X[some], y[some], folder)
         works["VW, learn calls"] = vowpal.learn_calls(X[few], y[few])
-    if not left_out(JAX="jax"):
+    if not left_out("JAX"):
         works |= _jax(X, y, some, few)
     return works
 

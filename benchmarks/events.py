@@ -35,14 +35,14 @@ class Subject(NamedTuple):
 def measure(size: Size) -> dict[str, Any]:
     X, y = unit_rows(max(100, size.rows(EVENTS)), COVER_DIM)
     subjects = _own(X, y)
-    absent = left_out(River="river", scikit_learn="sklearn", Vowpal_Wabbit="vowpalwabbit", bayesianbandits="bayesianbandits")
+    absent = left_out("River", "scikit-learn", "Vowpal Wabbit", "bayesianbandits")
     if "River" not in absent:
         subjects |= _river(X, y)
-    if "scikit learn" not in absent:
+    if "scikit-learn" not in absent:
         subjects |= _scikit_learn(X, y)
     if "Vowpal Wabbit" not in absent:
         subjects["VW"] = _vowpal(X, y)
-    if "bayesianbandits" not in absent and "scikit learn" not in absent:
+    if "bayesianbandits" not in absent and "scikit-learn" not in absent:
         subjects["bayesianbandits BayesianGLM"] = _bandits(X, y)
     return {"dim": COVER_DIM, "events": len(y), "µs": latencies(subjects, ROUNDS * size.rounds), "left out": absent}
 

@@ -127,7 +127,7 @@ def _passes(section: Results) -> dict[str, str]:
             ratios = [number(value / times[rule]) for rule in rules]
             lines.append([name, f"{rows[name]:,}", number(value), *ratios])
         stored = f", {each['stored a row']:.3g} values a row" if "stored a row" in each else ""
-        heading = f"### {case[0].upper()}{case[1:]}: d = {each['dim']:,}{stored}"
+        heading = f"### {case}: d = {each['dim']:,}{stored}"
         written[heading] = table(["", "rows", "ns a row", *(f"÷ {rule}" for rule in rules)], lines)
     return written
 

@@ -53,7 +53,7 @@ def job(model: object, stream: list[tuple[dict[str, float], bool]]) -> Callable[
 
 
 def measure(size: Size) -> dict[str, Any]:
-    if absent := left_out(River="river"):
+    if absent := left_out("River"):
         return {"left out": absent}
     stream = events()
     seconds = interleaved({name: job(make(), stream) for name, make in models().items()}, ROUNDS * size.rounds)

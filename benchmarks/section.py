@@ -19,6 +19,15 @@ from timing import machine, pin, save
 
 PACKAGES = ("numpy", "numba", "scipy", "scikit-learn", "river", "vowpalwabbit", "jax", "bayesianbandits", "pyarrow")
 CORES = 2
+MODULES = {
+    "River": "river",
+    "scikit-learn": "sklearn",
+    "Vowpal Wabbit": "vowpalwabbit",
+    "bayesianbandits": "bayesianbandits",
+    "JAX": "jax",
+    "pyarrow": "pyarrow",
+}
+"""Who may be absent, and what they are imported as."""
 
 
 class Size(NamedTuple):
@@ -40,10 +49,9 @@ class Size(NamedTuple):
 FULL, TINY = Size(1.0, 7), Size(0.002, 1)
 
 
-def left_out(**packages: str) -> dict[str, str]:
-    """What is not measured, for want of these packages (name="module to import"); and how to have it."""
-    missing = {name.replace("_", " "): module for name, module in packages.items() if find_spec(module) is None}
-    return {name: f'not installed: pip install "onlinevi[peers]" has it ({module})' for name, module in missing.items()}
+def left_out(*names: str) -> dict[str, str]:
+    """Which of these cannot be measured here, and why."""
+    return {name: f"{MODULES[name]} is not installed" for name in names if find_spec(MODULES[name]) is None}
 
 
 def main(

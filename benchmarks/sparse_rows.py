@@ -28,7 +28,7 @@ FEW = 2_000
 
 
 def measure(size: Size) -> dict[str, Any]:
-    cases, absent = {}, left_out(scikit_learn="sklearn", River="river", Vowpal_Wabbit="vowpalwabbit")
+    cases, absent = {}, left_out("scikit-learn", "River", "Vowpal Wabbit")
     try:
         data = load("a9a")
         rows = size.rows(len(data.y))
@@ -67,11 +67,11 @@ def _peers(X: sparse.csr_array, y: np.ndarray, few: slice, folder: Path) -> dict
     import rivals
 
     works: dict[str, Work] = {}
-    if not left_out(scikit_learn="sklearn"):
+    if not left_out("scikit-learn"):
         works["scikit-learn SGD, one call"] = rivals.sgd_pass(X, y)
-    if not left_out(River="river"):
+    if not left_out("River"):
         works["River LogisticRegression"] = rivals.river_pass(X[few], y[few])
-    if not left_out(Vowpal_Wabbit="vowpalwabbit"):
+    if not left_out("Vowpal Wabbit"):
         import vowpal
 
         works |= vowpal.cached_passes(X, y, folder)
