@@ -248,11 +248,16 @@ def test_where_there_is_none_it_says_why(tmp_path: Path, capsys: pytest.CaptureF
     assert "--hindsight looks for it all the same" in look_back(job, str(path), Stopper()).why
     assert look_back(job, str(path), Stopper(), any_size=True).best == back.best
     call = ["run", str(path), "--target", "y", "--rule", "implicit", "--bad-rows", "skip", "--json"]
-    for more, known in (([], False), (["--hindsight"], True), (["--no-hindsight"], False)):
+    for more, known, why in (([], False, True), (["--hindsight"], True, False), (["--no-hindsight"], False, False)):
         assert main([*call, *more]) == 0
-        printed = capsys.readouterr()
-        assert (json.loads(printed.out)["hindsight"] is not None) == known
-        assert ("no best in hindsight" in printed.err) == (not more)
+        told = json.loads(capsys.readouterr().out)
+        assert (told["hindsight"] is not None, told["regret"] is not None, told["no_hindsight"] is not None) == (
+            known,
+            known,
+            why,
+        )
+    assert main([*call, "--hindsight", "--delay", "3"]) == 0
+    assert "no best in hindsight: labels came late" in capsys.readouterr().err
     monkeypatch.undo()
     was = path.read_text()
     path.write_text(was.replace("yes", "Yes", 1))
