@@ -20,7 +20,7 @@ from onlinevi.files import open_stream
 from onlinevi.job import Job, Settings, load_job, results, save_job
 from onlinevi.job.account import Account
 from onlinevi.job.playing import Played
-from onlinevi.job.predictions import Predictions
+from onlinevi.job.predictions import Predictions, columns_of, open_table
 from onlinevi.prepared import choose
 
 ONE = choose(ovi.Logistic(), "implicit", None, ovi.Inputs(missing=True))
@@ -112,20 +112,21 @@ def test_a_look_says_and_costs_what_a_step_does(one: Any) -> None:
         np.testing.assert_allclose(looked.said.scores, played.said.scores[:, : looked.said.scores.shape[1]], rtol=1e-9)
 
 
-def test_a_hinge_loss_has_scores_and_pays_for_every_class() -> None:
+def test_a_hinge_loss_has_scores_and_pays_for_every_class(tmp_path: Path) -> None:
     X, y = rows()
     learner = Classes(HINGE, 5)
     _, trace = learner.update_many(learner.init(3), X, y)
     signs = np.where(y[:, None] == np.arange(5), 1.0, -1.0)
     np.testing.assert_allclose(trace.loss, np.maximum(0.0, 1.0 - signs * trace.said.scores).sum(axis=1), rtol=1e-12)
     assert trace.said.probability is None
-    account, lines = Account("classes"), []
+    account = Account("classes")
     account.add(y.astype(float), Played(trace.said, trace.loss))
     assert account.hit_rate == np.mean(trace.said.guess == y)
     assert not account.bins.any(), "nothing was said of probabilities"
-    table = Predictions("classes", lambda: list("abcde"), lines.append, as_json=True, labels=False)
-    table.add(np.arange(200), trace.said)
-    said = [json.loads(line) for line in "".join(lines).splitlines()]
+    table = open_table(tmp_path / "said.ndjson", columns_of("classes", labels=False))
+    Predictions("classes", lambda: list("abcde"), table).add(np.arange(200), trace.said)
+    table.close()
+    said = [json.loads(line) for line in (tmp_path / "said.ndjson").read_text().splitlines()]
     assert said[-1] == {"row": 199, "prediction": "abcde"[trace.said.guess[-1]], "probability": None}
 
 
@@ -235,7 +236,9 @@ def test_a_run_over_iris_is_the_librarys(tmp_path: Path, capsys: pytest.CaptureF
         raw = ONE.inputs.raw_weights(state.each[number].inputs, state.each[number].mean, state.each[number].std)
         assert (weight["mean"], weight["std"]) == (raw.weights[place], raw.std[place])
     live = ovi.certificate(state.each[2].learned)
-    assert f"{live.within(float(np.linalg.norm(state.each[2].mean))) / 150:.4g} (virginica)" in facts["certificate"]
+    assert (
+        f"{live.within(float(np.linalg.norm(state.each[2].mean))) / 150:.4g} (virginica)" in facts["certificate"]["sentence"]
+    )
     assert main(["info", str(out / "model.ovi")]) == 0
     assert "  setosa: c  " in capsys.readouterr().out
 
@@ -317,6 +320,26 @@ def test_codes_and_odd_rows(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     assert (summary["task"], summary["events"], summary["bad_rows"]) == ("classes", 61, 2)
     job = load_job(tmp_path / "model.ovi")
     assert job.class_names == ("0", "1", "2", "3", "4", "8", "9")
+
+
+def test_columns_of_another_run_take_new_classes_and_merge_with_it(tmp_path: Path) -> None:
+    pytest.importorskip("pyarrow", reason='pyarrow is missing: pip install "onlinevi[files]"')
+    X, y = rows(60, 3)
+    models = [str(tmp_path / f"{name}.ovi") for name in "ab"]
+    for model, names, more in zip(models, ("xyz", "xyw"), ([], ["--prepare-like", models[0]]), strict=True):
+        write_rows(tmp_path / "rows.csv", X, [names[code] for code in y])
+        call = ["run", str(tmp_path / "rows.csv"), "--target", "kind", "--rule", "implicit", "--checkpoint", model, *more]
+        assert main(call) == 0
+    first, second = map(load_job, models)
+    assert second.class_names == (*first.class_names, "w")
+    assert (first.state.inputs, len(second.state.each)) == (second.state.inputs, 4)
+    assert all(own.inputs == first.state.inputs for own in (*second.state.each, second.state.later))
+    assert main(["merge", *models, "-o", str(tmp_path / "all.ovi")]) == 0
+    merged = load_job(tmp_path / "all.ovi")
+    assert (merged.class_names, len(merged.state.each)) == (second.class_names, 4)
+    # What the first run would have said of the class it never met is what it has learned of a class that never came.
+    unmet = first.state.later.std**-2.0 + second.state.each[3].std ** -2.0 - 1.0
+    np.testing.assert_allclose(merged.state.each[3].std ** -2.0, unmet, rtol=1e-12)
 
 
 # --- the coupling

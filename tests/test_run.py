@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import hashlib
 import json
 import os
 import random
@@ -384,8 +385,24 @@ def test_info_and_report_tell_of_a_run(rows: Path, tmp_path: Path, capsys: pytes
     assert (facts["events"], facts["average_loss"]) == (summary["events"], summary["average_loss"])
     weights = {weight["name"]: weight for weight in facts["weights"]}
     assert weights["a"]["mean"] / weights["b"]["mean"] == pytest.approx(-100.0, rel=0.2), "the rows were made so"
+    state = load_job(out / "model.ovi").state
+    assert facts["features"][:3] == ["intercept", "a", "b"]
+    assert (facts["mean"], facts["std"]) == (state.mean.tolist(), state.std.tolist())
+    assert facts["schema"]["columns"] == {"a": "number", "b": "number", "town": "category"}
+    assert facts["features"][3:] == [f"town={name}" for name in facts["schema"]["categories"]["town"]]
+    assert (facts["schema"]["target"], facts["schema"]["task"]["names"]) == ("sold", ["no", "yes"])
+    assert facts["settings"]["rule"] == "implicit"
+    live = ovi.certificate(state.learned)
+    sure = facts["certificate"]
+    assert sure["regret"] == live.within(float(np.linalg.norm(state.mean))) / ROWS
+    assert sure["lower_bound"] == summary["average_loss"] - sure["regret"]
+    source = facts["source"]
+    assert source["sha256"] == hashlib.sha256(rows.read_bytes()).hexdigest()
+    assert (source["first_row"], source["last_row"], source["bytes"]) == (0, ROWS - 1, rows.stat().st_size)
     assert main(["info", str(out / "model.ovi")]) == 0
-    assert "Certain, whatever the data" in capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert sure["sentence"] in printed
+    assert len(printed.splitlines()) < 40
     document = json.loads((out / "run.json").read_text())
     assert document["posterior"]["steps"][-1] <= ROWS
     assert 32 <= len(document["posterior"]["steps"]) <= 64
@@ -404,26 +421,6 @@ def test_a_plain_learner_is_no_run(tmp_path: Path, capsys: pytest.CaptureFixture
     ovi.save(tmp_path / "m.ovi", learner, learner.init(2))
     assert main(["info", str(tmp_path / "m.ovi")]) == 2
     assert "no run of a file" in capsys.readouterr().err
-
-
-def test_runs_are_compared_where_they_can_be(rows: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    for name, more in (("all", []), ("one", ["--keep", "a"]), ("town", ["--keep", "town"])):
-        assert main(["run", str(rows), "--target", "sold", "--rule", "implicit", "--out", str(tmp_path / name), *more]) == 0
-    capsys.readouterr()
-    assert main(["compare", *(str(tmp_path / name) for name in ("town", "all", "one"))]) == 0
-    printed = capsys.readouterr()
-    assert [Path(line.split()[0]).name for line in printed.out.splitlines()[1:]] == ["all", "one", "town"]
-    assert printed.err == ""
-    rows.write_text("".join(rows.read_text().splitlines(keepends=True)[:500]))
-    call = ["run", str(rows), "--target", "sold", "--rule", "implicit", "--out", str(tmp_path / "fewer")]
-    assert main(call) == 0
-    assert main(["compare", str(tmp_path / "all"), str(tmp_path / "fewer"), "--json"]) == 0
-    assert "had the same rows" in capsys.readouterr().err
-    document = json.loads((tmp_path / "fewer" / "run.json").read_text())
-    document["head"]["settings"]["loss"] = "Hinge()"
-    (tmp_path / "fewer" / "run.json").write_text(json.dumps(document))
-    assert main(["compare", str(tmp_path / "all"), str(tmp_path / "fewer")]) == 2
-    assert "differ in their loss" in capsys.readouterr().err
 
 
 def test_quantiles_and_intervals_are_counted_as_hits() -> None:

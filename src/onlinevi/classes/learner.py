@@ -146,6 +146,7 @@ class Classes:
 
 
 AnyLearner: TypeAlias = Learner | Classes
+"""What a run of a file may be learned by."""
 
 
 def _signs(codes: Any, number: int) -> list[Vector]:

@@ -13,7 +13,9 @@ from collections.abc import Sequence
 from onlinevi import __version__
 from onlinevi.cli import bounds, compare, data, info, merge, predict, report, reproduce, run
 
-EXITS = "Exit codes: 0 done; 1 failed; 2 a wrong call, data that cannot be had, or a bad row; 130 interrupted; 143 terminated."
+EXAMPLE = "example: onlinevi run patients.csv --target diagnosis --out out"
+EXITS = """Exit codes: 0 done; 1 failed; 2 a wrong call, data that cannot be had, or a bad row;
+130 interrupted; 143 terminated."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -35,7 +37,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def command_parser() -> argparse.ArgumentParser:
     """The parser of all commands."""
-    parser = argparse.ArgumentParser(prog="onlinevi", description="Online Bayesian learning with guarantees.", epilog=EXITS)
+    parser = argparse.ArgumentParser(
+        prog="onlinevi",
+        description="Online Bayesian learning with guarantees.",
+        epilog=f"{EXAMPLE}\n\n{EXITS}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     parser.add_argument("--version", action="version", version=f"onlinevi {__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     for command in (run, predict, info, merge, report, compare, reproduce, data, bounds):

@@ -31,11 +31,12 @@ def _run(options: argparse.Namespace) -> int:
     if options.json:
         print(json.dumps(facts, ensure_ascii=False))
         return 0
-    print(f"{facts['task']}.")
+    print(f"{facts['task']['sentence']}.")
     print(f"{facts['events']:,} events, average loss {facts['average_loss']:.4g}; {bad_rows(facts['bad_rows'])} left out.")
-    print("Settings: " + ", ".join(f"{name} {value}" for name, value in facts["settings"].items()) + ".")
-    print(f"Learned from {facts['source']}, started {facts['started']}.")
-    print(facts["certificate"])
+    print("Settings: " + ", ".join(f"{name} {value}" for name, value in facts["learner"].items()) + ".")
+    source = facts["source"]
+    print(f"Learned from rows {source['first_row']} to {source['last_row']} of {source['path']}, started {facts['started']}.")
+    print(facts["certificate"]["sentence"])
     print(f"\nWeights in the units of the data{', the surest first' if len(facts['weights']) > 1 else ''}:")
     for weight in facts["weights"][:SHOWN]:
         name = f"{weight['class']}: {weight['name']}" if "class" in weight else weight["name"]

@@ -20,13 +20,13 @@ class Ticker:
         self._said = False
         self._bytes = Path(source).stat().st_size if Path(source).is_file() else 0
 
-    def __call__(self, job: Any, stream: Any) -> None:
+    def __call__(self, job: Any, stream: Any, who: str = "") -> None:
         now = time.monotonic()
         if now - self._last < 0.1:
             return
         self._last, count = now, job.account.count
         speed = (count - self._already) / max(now - self._start, 1e-9)
-        parts = [f"{count:,} rows"]
+        parts = [f"{who}{count:,} rows"]
         share = min(stream.position.bytes / self._bytes, 1.0) if self._bytes else 0.0
         if share > 0.0:
             parts += [f"{100.0 * share:.0f} % read", f"{(now - self._start) * (1.0 / share - 1.0):.0f} s to go"]

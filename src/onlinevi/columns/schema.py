@@ -88,8 +88,7 @@ class Columns:
             if name in batch.columns
             for text in batch.columns[name].unique().to_pylist()
         }
-        hashed = self.hash_bits is not None and "category" in kinds.values()
-        return hashed or len(names) > SPARSE_FROM or of_indices
+        return self.hash_bits is not None or len(names) > SPARSE_FROM or of_indices
 
 
 @dataclass(frozen=True)
@@ -125,6 +124,13 @@ class Schema:
             return str(place - self.hashed)
         column, part = self.features[place - self.hashed - self.indices]
         return f"{column}.{part}" if part[:1].isalpha() else column + part
+
+    def kind(self, place: int) -> Kind | None:
+        """The kind of the column that the feature in this place is of."""
+        if place < self.hashed:
+            return "category"
+        first = self.hashed + self.indices
+        return "number" if place < first else self.kinds[self.features[place - first][0]]
 
     @property
     def numbers(self) -> set[str]:

@@ -107,6 +107,10 @@ class Job:
             if stopped.refused is not None:
                 self._take_before(stopped.refused.row, batch, position)
             raise
+        self.learn(batch.source, schema, rows, position)
+
+    def learn(self, source: str, schema: Schema, rows: Encoded, position: Position) -> None:
+        """The same for rows that have been encoded, with the schema that they brought."""
         if self.prepared_by is not None:  # what that run never met says nothing here either
             schema, rows = replace(self.schema, task=schema.task), rows._replace(X=rows.X[:, : self.schema.width])
         self.schema = schema
@@ -116,7 +120,7 @@ class Job:
             # Cut where a moment is due: any split gives the same bits.
             size = 1 if self.settings.delay else self.moments.until_next(self.account.count)
             stop = min(len(rows.rows), start + size)
-            self._learn(batch.source, rows, start, stop, position)
+            self._learn(source, rows, start, stop, position)
             start = stop
         self.left_out.settle(position.rows)
         self.position = position
@@ -137,6 +141,7 @@ class Job:
         """The learner, as wide as the rows."""
         if not self.schema.width:
             raise ValueError("no column is left to predict from: keep more of them, or drop fewer")
+        self.settings.check_width(rows.X.shape[1])
         if self.state is None:
             self.state = begin(self.learner, rows.X, self.prepared_by)
         elif rows.X.shape[1] > self.state.inputs.dim:

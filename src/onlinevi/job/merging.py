@@ -22,7 +22,7 @@ _REMEDY = "run one shard first, and the others with --prepare-like its model"
 
 def merge_jobs(jobs: Mapping[str, Job]) -> Job:
     """One model from those of shards, given by name: prior + Σ (shard − prior). For predictions; it learns no more."""
-    (name, first), *others = _checked(jobs)
+    (name, first), *others = sorted(_checked(jobs), key=lambda own: -len(own[1].class_names))  # it knows all classes
     for other_name, other in others:
         _check_alike(f"{name} and {other_name}", first, other)
     _check_apart(jobs)
@@ -71,8 +71,9 @@ def _check_alike(names: str, one: Job, other: Job) -> None:
 def _first_difference(one: Schema, other: Schema) -> str | None:
     for part in fields(Schema):
         ours, its = getattr(one, part.name), getattr(other, part.name)
-        if part.name == "task":
-            ours, its = ((task.kind, task.names) for task in (ours, its))  # why they were guessed may differ
+        if part.name == "task":  # why they were guessed may differ, and one may have met more classes
+            both = min(len(ours.names), len(its.names))
+            ours, its = ((task.kind, len(task.names) > 2, task.names[:both]) for task in (ours, its))
         if ours != its:
             return f"{part.name}, {_short(ours)} and {_short(its)}"
     return None

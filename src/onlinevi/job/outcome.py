@@ -70,6 +70,7 @@ def _head(job: Job) -> Head:
     what = f" ({either(classes)})" if classes else f" (its {job.settings.level:g} quantile)" if job.kind == "quantile" else ""
     sentence = f"Predict {job.settings.target}{what} from {columns} {'column' if columns == 1 else 'columns'}"
     settings = {"learner": job.settings.rule, "loss": str(job.learner.loss), "missing values": job.settings.missing}
+    settings |= {"family": job.settings.family} if job.settings.family else {}
     settings |= {"delay": f"{job.settings.delay} rows"} if job.settings.delay else {}
     source = Source(" + ".join(map(str, job.merged)) or "?")
     if position is not None:
@@ -190,7 +191,7 @@ def _data(job: Job) -> list[Column] | None:
         return None
     inputs, schema, found = job.state.inputs, job.schema, []
     for place in range(min(schema.width, inputs.dim, SHOWN)):
-        kind = schema.kinds.get(schema.features[place - schema.indices][0]) if place >= schema.indices else "number"
+        kind = schema.kind(place)
         missing = int(inputs.lag[place]) if kind == "number" else 0
         found.append(Column(schema.name(place), str(kind), float(inputs.mean[place]), float(inputs.std[place]), missing))
     return found

@@ -50,15 +50,17 @@ def load_job(path: str | Path, *, bad_rows: str = "skip") -> Job:
     if extra[KEY] != VERSION:
         raise CheckpointError(f"{path}: its run has version {extra[KEY]}, this onlinevi knows {VERSION}: upgrade it")
     job = Job(Settings(**extra["settings"]), Schema.from_json(extra["schema"]), bad=LeftOut(bad_rows, extra["left_out"]))
-    job.first_schema = Schema.from_json(extra["first_schema"])
+    # Files from before a run looked back: as if all columns had been there from the start, which a replay checks.
+    job.first_schema = Schema.from_json(extra.get("first_schema", extra["schema"]))
+    job.joins = extra.get("joins", [[0, state.inputs.dim]])
     job.learner, job.state = learner, state
     job.prepared_by = state.inputs if job.settings.prepare_like is not None else None
     job.position = None if extra["position"] is None else Position.from_json(extra["position"])
     job.merged = tuple(map(Origin.from_json, extra.get("merged", ())))
     job.account.put(extra["account"])
     job.moments.put(extra["moments"])
-    job.joins = extra["joins"]
-    job.clock.put(extra["clock"])
+    if "clock" in extra:
+        job.clock.put(extra["clock"])
     job.waiting = deque(Waiting(number, _matrix(row), np.array(y)) for number, row, y in extra["waiting"])
     job.notes = extra["notes"]
     return job

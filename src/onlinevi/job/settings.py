@@ -12,7 +12,8 @@ from onlinevi.files import Batch
 from onlinevi.inputs import Inputs
 from onlinevi.losses import Absolute, Hinge, Logistic, Loss, Pinball, Poisson, Squared
 from onlinevi.prepared import choose
-from onlinevi.prepared.choice import RULES
+from onlinevi.prepared.choice import RULES, family_of
+from onlinevi.uncertainty import Calibration
 
 Asked: TypeAlias = Literal["classes", "numbers", "counts", "quantile"]
 
@@ -24,10 +25,14 @@ LOSSES: dict[str, dict[str, type[Loss]]] = {
 }
 """The losses of each task; the first is its default."""
 
+WIDEST_FULL = 5_000
+"""Columns of a full covariance: 100 MB."""
+
 
 @dataclass(frozen=True)
 class Settings:
-    """``task`` and ``loss`` None: by the labels. ``level`` is that of a quantile, ``delay`` how many rows late labels come.
+    """``task`` and ``loss`` None: by the labels. ``family`` None: the rule's own. ``level`` is that of a quantile,
+    ``coverage`` that of intervals, ``delay`` how many rows late labels come; the others are those of ``Columns``.
 
     ``first_row`` and ``end_row`` are the part of the source that is used, the latter not included. ``prepare_like`` is a model
     whose columns and moments are taken over and stay as they are, so that what several runs learn can be merged.
@@ -43,6 +48,9 @@ class Settings:
     keep: tuple[str, ...] = ()
     drop: tuple[str, ...] = ()
     delay: int = 0
+    family: str | None = None
+    max_categories: int = 100
+    hash_bits: int | None = None
     first_row: int = 0
     end_row: int | None = None
     prepare_like: str | None = None
@@ -61,12 +69,24 @@ class Settings:
             raise ValueError(f"delay={self.delay}: needs a number of rows from 0")
         if self.first_row < 0 or (self.end_row is not None and self.end_row <= self.first_row):
             raise ValueError(f"rows={self.first_row}:{self.end_row}: needs a first row from 0 and an end behind it")
-        _ = Pinball(self.level)
+        if self.family is not None:
+            family_of(self.family, self.rule)
+        _ = Pinball(self.level), Calibration(self.coverage), self.columns
+
+    @property
+    def columns(self) -> Columns:
+        """What is wanted of the columns."""
+        return Columns(
+            missing=self.missing,
+            keep=self.keep,
+            drop=self.drop,
+            max_categories=self.max_categories,
+            hash_bits=self.hash_bits,
+        )
 
     def schema(self, seen: Sequence[Batch]) -> Schema:
         """How the columns of a stream that begins so become numbers, and what is to be predicted."""
-        columns = Columns(missing=self.missing, keep=self.keep, drop=self.drop)
-        schema = columns.learn(seen, self.target, self._told())
+        schema = self.columns.learn(seen, self.target, self._told())
         task = schema.task
         assert task is not None
         if len(task.names) > MOST_CLASSES:
@@ -100,8 +120,17 @@ class Settings:
         loss = Pinball(self.level) if kind is Pinball else kind()
         # Missing values may come at any row, so the learner has to be ready for them from the first.
         inputs = Inputs(missing=self.missing == "nan", fixed=self.prepare_like is not None)
-        own = choose(loss, self.rule, None, inputs, None if task.kind == "classes" else self.coverage)
+        family = None if self.family is None else family_of(self.family, self.rule)
+        own = choose(loss, self.rule, family, inputs, None if task.kind == "classes" else self.coverage)
         return Classes(own, len(task.names)) if len(task.names) > 2 else own
+
+    def check_width(self, dim: int) -> None:
+        """Refuse covariances of more columns than a machine has memory for."""
+        if self.family == "full" and dim > WIDEST_FULL:
+            raise ValueError(
+                f"family='full': {dim:,} columns have {dim * (dim + 1) // 2:,} covariances; choose low-rank or mean-field, "
+                f"or keep at most {WIDEST_FULL:,} columns"
+            )
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self) | {"keep": list(self.keep), "drop": list(self.drop)}

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any, TypeAlias, TypeVar
 
 from onlinevi.auto import Auto
-from onlinevi.families import Family, MeanField
+from onlinevi.families import Family, FullCovariance, LowRank, MeanField, Point
 from onlinevi.inputs import Inputs, InputState
 from onlinevi.learner import Linear
 from onlinevi.losses import Absolute, Hinge, Logistic, Loss, Pinball, Poisson, Squared
@@ -35,6 +35,13 @@ RULES: Mapping[str, Rule] = {
     "implicit": Implicit(),
 }
 
+FAMILIES: Mapping[str, type[FullCovariance | LowRank | MeanField | Point]] = {
+    "mean-field": MeanField,
+    "full": FullCovariance,
+    "low-rank": LowRank,
+    "point": Point,
+}
+
 Part = TypeVar("Part", Loss, Rule)
 
 
@@ -46,6 +53,27 @@ def named(what: str, given: str | Part, known: Mapping[str, Part], kind: type[Pa
         names = ", ".join(repr(name) for name in (*others, *known))
         raise ValueError(f"{what}={given!r}: needs one of {names}, or a {what} object of onlinevi")
     return known[given]
+
+
+def family_of(name: str, rule: str) -> Family:
+    """The family that a name stands for with a rule; refused where that rule has no step for it."""
+    if name not in FAMILIES:
+        raise ValueError(f"family={name!r}: needs one of {', '.join(FAMILIES)}")
+    if rule == "auto":
+        raise ValueError(f"family={name!r}: auto chooses its families itself; leave the family out, or choose one rule")
+    own = RULES[rule]
+    fitting = [known for known, kind in FAMILIES.items() if _fits(own, kind())]
+    if name not in fitting:
+        raise ValueError(f"family={name!r}: {rule} has no step for it; with {rule} choose {' or '.join(fitting)}")
+    return FAMILIES[name](box=None) if isinstance(own, Implicit) else FAMILIES[name]()
+
+
+def _fits(rule: Rule, family: Family) -> bool:
+    try:
+        Linear(Squared(), rule, family)
+    except ValueError:
+        return False
+    return True
 
 
 def choose(
