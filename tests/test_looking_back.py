@@ -16,6 +16,7 @@ from onlinevi.cli import main
 from onlinevi.cli.ticker import Ticker
 from onlinevi.job import Job, Settings, load_job, looking_back, results, save_job
 from onlinevi.job.looking_back import LookedBack, look_back
+from onlinevi.job.promised import promised
 from onlinevi.job.replay import replay
 from onlinevi.job.running import Places, Run
 from onlinevi.job.stopper import Stopper
@@ -149,6 +150,10 @@ def test_no_theorem_speaks_of_the_squared_loss_or_of_a_rule_without_a_box(tmp_pa
     assert implicit.regret is not None
     assert (implicit.regret.certified, implicit.regret.theorem) == (None, None)
     assert implicit.regret.observed is not None
+    with Run(Settings("y", rule="sva", family="full"), Places(str(tmp_path / "c.csv"))) as run:
+        full = run.job
+        full.state, full.joins = full.learner.init(2), [[0, 2]]
+        assert promised(full) is None
 
 
 def test_bounds_of_rates_that_fall_as_the_root_are_those_of_their_schedules() -> None:
@@ -248,11 +253,16 @@ def test_where_there_is_none_it_says_why(tmp_path: Path, capsys: pytest.CaptureF
     assert "--hindsight looks for it all the same" in look_back(job, str(path), Stopper()).why
     assert look_back(job, str(path), Stopper(), any_size=True).best == back.best
     call = ["run", str(path), "--target", "y", "--rule", "implicit", "--bad-rows", "skip", "--json"]
-    for more, known in (([], False), (["--hindsight"], True), (["--no-hindsight"], False)):
+    for more, known, why in (([], False, True), (["--hindsight"], True, False), (["--no-hindsight"], False, False)):
         assert main([*call, *more]) == 0
-        printed = capsys.readouterr()
-        assert (json.loads(printed.out)["hindsight"] is not None) == known
-        assert ("no best in hindsight" in printed.err) == (not more)
+        told = json.loads(capsys.readouterr().out)
+        assert (told["hindsight"] is not None, told["regret"] is not None, told["no_hindsight"] is not None) == (
+            known,
+            known,
+            why,
+        )
+    assert main([*call, "--hindsight", "--delay", "3"]) == 0
+    assert "no best in hindsight: labels came late" in capsys.readouterr().err
     monkeypatch.undo()
     was = path.read_text()
     path.write_text(was.replace("yes", "Yes", 1))

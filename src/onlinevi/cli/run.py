@@ -106,7 +106,7 @@ def _run(options: argparse.Namespace) -> int:
         if ticker is not None:
             ticker.end()
         document = results(job, ended, back).to_json()
-    if back.why:
+    if back.why and options.hindsight:
         print(f"no best in hindsight: {back.why}", file=sys.stderr)
     if why is not None:
         print(f"onlinevi: {why}", file=sys.stderr)
@@ -133,6 +133,7 @@ def _tell(document: dict[str, Any], wrote: list[Path], *, as_json: bool) -> None
         told |= {"bad_rows": summary["bad_rows"]["count"], "task": task["kind"], "target": task["target"]}
         best, regret = document["hindsight"], document["regret"] or {}
         told["hindsight"] = best["value"] if best else None
+        told["no_hindsight"] = document["without_hindsight"] or None
         for name, part in (("regret", "observed"), ("certified_regret", "certified")):
             told[name] = values[-1] if (values := regret.get(part)) else None
         print(json.dumps(told | {"wrote": [str(path) for path in wrote]}, ensure_ascii=False))

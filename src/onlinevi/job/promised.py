@@ -25,7 +25,7 @@ def promised(job: Job) -> Callable[[int], float] | None:
     plan, squash = job.state.learned.plan, job.learner.inputs.squash
     if squash is None or not (plan.loss.convex and math.isfinite(plan.loss.lipschitz)):
         return None
-    if not np.isfinite(edges(plan.family, plan.dim)).all():
+    if plan.family.correlated or not np.isfinite(edges(plan.family, plan.dim)).all():
         return None
     lipschitz = plan.loss.lipschitz * math.sqrt(1.0 + squash**2 * (plan.dim - 1))
     total = _total(plan, lipschitz)
