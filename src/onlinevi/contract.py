@@ -91,7 +91,22 @@ def forget(views: Any, frame: Any, discount: Real, count: Real) -> None:
     _hole("forget")
 
 
-# --- the kind of rows and of settings gives
+# --- the kind of numbers, of rows and of settings gives
+
+
+def as_numbers(state: Any) -> Any:
+    """A packed state as numbers of the type of its vectors: itself, or twice as many floats."""
+    _hole("as_numbers")
+
+
+def number(x: Real) -> Real:
+    """x in that type. A loop over coordinates runs in it, where no double comes in."""
+    _hole("number")
+
+
+def coarseness() -> Real:
+    """√(rounding error of that type ÷ a double's)."""
+    _hole("coarseness")
 
 
 def span(rows: Any, i: int) -> tuple[int, int]:
