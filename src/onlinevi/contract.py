@@ -104,9 +104,9 @@ def number(x: Real) -> Real:
     _hole("number")
 
 
-def coarseness() -> Real:
-    """√(rounding error of that type ÷ a double's)."""
-    _hole("coarseness")
+def in_floats() -> bool:
+    """Whether that type is float32."""
+    _hole("in_floats")
 
 
 def span(rows: Any, i: int) -> tuple[int, int]:

@@ -288,12 +288,12 @@ def reason(plan: Plan, row: Vector, label: float, weight: float) -> str:
     bad = np.flatnonzero(np.isinf(row) if plan.missing else ~np.isfinite(row))
     if len(bad):
         ways = "set missing=True, drop the row, or fill it in" if np.isnan(row[bad[0]]) else "drop the row, or fill it in"
-        ways += ". In float32 what is above 3.4e38 is infinite" if single and np.isinf(row[bad[0]]) else ""
+        ways += " (in float32 all beyond 3.4e38 is infinite)" if single and np.isinf(row[bad[0]]) else ""
         return f"feature {bad[0]} is {row[bad[0]]}: needs finite numbers; {ways}"
     if not plan.loss.valid_label(np.float64(label), *plan.parameters):
         return plan.loss.refuse_label(label)
     largest = np.nanmax(np.abs(row), initial=0.0)
-    ways = f"{plan.loss.overflow_hint}, {'lower the rate, or leave float32' if single else 'or lower the rate'}"
+    ways = f"{plan.loss.overflow_hint}, {'lower the rate, or use float64' if single else 'or lower the rate'}"
     return f"the step would overflow (label {label}, largest feature {largest:.3g}): {ways}"
 
 

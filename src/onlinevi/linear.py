@@ -5,7 +5,6 @@ A pass changes the packed state it is given (``state.py`` names its parts); call
 
 from __future__ import annotations
 
-import math
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -20,10 +19,10 @@ from onlinevi.contract import (
     blur,
     bounded,
     by_gradients,
-    coarseness,
     expected,
     filled,
     forget,
+    in_floats,
     keeps_std_total,
     lacks,
     moments,
@@ -75,6 +74,7 @@ def one_pass(
     totals_end = belief_end + (sizes[1] if keeps_std_total() else dim)
     vectors = views(numbers[start:belief_end], numbers[belief_end:totals_end], dim)
     mean, drift = vectors[0], numbers[totals_end : totals_end + sizes[2]]
+    left = np.empty(len(drift) if in_floats() else 0, numbers.dtype)
     weighted, lead, rates_vary = len(weights) > 0, settings[LEAD], settings[STEP_POWER] + settings[PRIOR_POWER] > 0.0
     rates = Rates(settings[STEP_SCALE], 0.0, settings[PER_VARIANCE] > 0.0)
     ridge, moves_always, has_prior_term = 0.0, False, False
@@ -161,12 +161,12 @@ def one_pass(
         trusted = Slopes(share * slope, share * curvature)
         taken = settle(vectors, rows, event, y, law, trusted, share * weight, rates, parameters)
         if len(drift) > 0:
-            add_decision(drift, mean, rows, event, number(-count))
+            leave_decision(drift, left, mean, rows, event, number(count))
         advance(vectors, rows, event, in_numbers(Turn(law, seen, taken, pull, rates)), frame)
         if settings[DISCOUNT] < 1.0:
             forget(vectors, frame, number(settings[DISCOUNT]), count)
         if len(drift) > 0:
-            add_decision(drift, mean, rows, event, number(count))
+            reach_decision(drift, left, mean, rows, event, number(count))
 
     if not weighted:
         weight_sum += count - state[COUNT]
@@ -201,30 +201,46 @@ def many_passes(
 
 def in_doubles(law: Moments) -> Moments:
     """What is counted once an event is a double, whatever the numbers of the state."""
-    prediction, variance, reach = np.float64(law.prediction), np.float64(law.variance), np.float64(law.reach)
     return Moments(
-        prediction, variance, reach, np.float64(law.row_square), np.float64(law.spread_square), np.float64(law.blur)
+        np.float64(law.prediction),
+        np.float64(law.variance),
+        np.float64(law.reach),
+        np.float64(law.row_square),
+        np.float64(law.spread_square),
+        np.float64(law.blur),
     )
 
 
 def in_numbers(turn: Turn) -> Turn:
     """What a loop over coordinates reads of an event, in the numbers of the state."""
-    seen, taken = (
-        Slopes(number(turn.seen.slope), number(turn.seen.curvature)),
-        Slopes(number(turn.taken.slope), number(turn.taken.curvature)),
+    law, seen, taken, ridge, rates = turn
+    return Turn(
+        law,
+        Slopes(number(seen.slope), number(seen.curvature)),
+        Slopes(number(taken.slope), number(taken.curvature)),
+        number(ridge),
+        Rates(number(rates.step), number(rates.pull), rates.per_variance),
     )
-    rates = Rates(number(turn.rates.step), number(turn.rates.pull), turn.rates.per_variance)
-    return Turn(turn.law, seen, taken, number(turn.ridge), rates)
 
 
-def add_decision(drift: Any, mean: Any, rows: Any, event: Event, factor: Any) -> None:
-    """Before and after a step with ∓t, this sums t·(new mean − old mean): the average of all decisions is mean − drift/t.
+def leave_decision(drift: Any, left: Any, mean: Any, rows: Any, event: Event, count: Any) -> None:
+    """Before and after a step, these two sum t·(new mean − old mean): the average of all decisions is mean − drift/t.
 
-    Unlike a sum of decisions it changes only where the row has values.
+    Unlike a sum of decisions it changes only where the row has values. In floats, −t·old would drown the rest: the
+    difference is taken first, from the mean that was left.
     """
     for k in range(event.start, event.stop):
         j = position(rows, k)
-        drift[j] += factor * mean[j]
+        if in_floats():
+            left[j] = mean[j]
+        else:
+            drift[j] += -count * mean[j]
+
+
+def reach_decision(drift: Any, left: Any, mean: Any, rows: Any, event: Event, count: Any) -> None:
+    for k in range(event.start, event.stop):
+        j = position(rows, k)
+        drift[j] += count * (mean[j] - left[j]) if in_floats() else count * mean[j]
 
 
 def missing_means(mean: Any, rows: Any, event: Event) -> Any:
@@ -305,14 +321,6 @@ def single(x: Any) -> Any:
     return np.float32(x)
 
 
-def of_doubles() -> float:
-    return 1.0
-
-
-def of_floats() -> float:
-    return math.sqrt(2.0**29)
-
-
 def yes() -> bool:
     return True
 
@@ -379,7 +387,7 @@ def kernel(
             at: one_each if features.per_coordinate else same_everywhere,
             as_numbers: floats if features.single else doubles,
             number: single if features.single else double,
-            coarseness: of_floats if features.single else of_doubles,
+            in_floats: yes if features.single else no,
         },
         narrow=COORDINATES if features.single else (),
     )

@@ -12,7 +12,7 @@ import math
 from typing import Any, NamedTuple
 
 from onlinevi import ns
-from onlinevi.contract import coarseness, expected, variance_after
+from onlinevi.contract import expected, in_floats, variance_after
 from onlinevi.types import Event, Expected, Moments, Real, Slopes
 
 QUASI_NEWTON_STEPS = 12
@@ -27,7 +27,9 @@ LARGEST_LOG = 600.0
 NEAR = 1e-3
 """From here on the tangent is moved along."""
 TANGENT_HOLDS = 1e-8
-"""A hyperbola that touches V is off by the square of the distance: below rounding within this. (V in floats is coarser.)"""
+"""A hyperbola that touches V is off by the square of the distance: below rounding within this."""
+COARSENESS = math.sqrt(2.0**29)
+"""Where V is summed in float32, it holds this many times as far: floats round 2²⁹ times as coarsely as doubles."""
 
 
 class Problem(NamedTuple):
@@ -58,6 +60,10 @@ class Balance(NamedTuple):
     prediction: Real
     growth: Real
     slope: Real
+
+
+def coarseness() -> Real:
+    return COARSENESS if in_floats() else 1.0
 
 
 def spread_at(tangent: Tangent, problem: Problem, growth: Real) -> Real:
