@@ -47,8 +47,10 @@ def data(rows: int, dim: int) -> tuple[np.ndarray, np.ndarray]:
     return X, y
 
 
-def pass_of(X: object, y: np.ndarray, rule: ovi.Rule, family: ovi.Family | None = None) -> Callable[[], object]:
-    return lambda: ovi.learn(X, y, loss=ovi.Hinge(), rule=rule, family=family, record="none", average=False)
+def pass_of(
+    X: object, y: np.ndarray, rule: ovi.Rule, family: ovi.Family | None = None, dtype: str = "float64"
+) -> Callable[[], object]:
+    return lambda: ovi.learn(X, y, loss=ovi.Hinge(), rule=rule, family=family, record="none", average=False, dtype=dtype)
 
 
 def compile_c() -> ctypes.CDLL | None:
@@ -171,6 +173,19 @@ def sparsity(quick: bool) -> dict[str, float]:
     return found
 
 
+def precision(quick: bool) -> dict[str, float]:
+    """A pass in float32 over float32 rows, as a share of one in doubles over doubles."""
+    found = {}
+    for dim in (1_000, 10_000):
+        X, y = data(SHAPES[dim] // (30 if quick else 3), dim)
+        narrow = X.astype(np.float32)
+        for name, rule in [*((name, rule) for name, (rule, _, _) in RULES.items()), ("Implicit", ovi.Implicit())]:
+            jobs = {"float64": pass_of(X, y, rule), "float32": pass_of(narrow, y, rule, dtype="float32")}
+            seconds = interleaved(jobs, rounds=21)
+            found[f"{name}: float32 ÷ float64, d = {dim:,}"] = round(seconds["float32"] / seconds["float64"], 2)
+    return found
+
+
 def one_event() -> dict[str, float]:
     X, y = data(1_000, 54)
     found = {}
@@ -223,6 +238,7 @@ def main() -> None:
         ("composition", composition(quick)),
         ("beyond", beyond(quick)),
         ("sparse", sparsity(quick)),
+        ("precision", precision(quick)),
         ("one event", one_event()),
         ("start", start_up()),
     ):

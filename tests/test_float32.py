@@ -204,6 +204,22 @@ def test_counts_and_sums_go_on_where_floats_would_stand_still() -> None:
     assert state.loss - 2.0**40 == pytest.approx(trace.loss.sum(), rel=1e-4)
 
 
+@pytest.mark.parametrize(("loss", "rule"), CASES[3:], ids=name)
+def test_a_million_events(loss: ovi.Loss, rule: ovi.Rule) -> None:
+    """Rounding must not add up to one side: not in the average decision, and no belief may grow surer than in doubles."""
+    X, y = stream(1_000_000, 4)
+    single, double = (
+        ovi.learn(X.astype(float), y, loss=loss, rule=rule, record="none", dtype=dtype).state
+        for dtype in ("float32", "float64")
+    )
+    assert single.average_loss == pytest.approx(double.average_loss, abs=2e-5)
+    np.testing.assert_allclose(single.mean, double.mean, rtol=1e-3, atol=1e-3)
+    np.testing.assert_allclose(single.average_mean, double.average_mean, rtol=1e-3, atol=1e-3)
+    ratio = single.std / double.std
+    assert ratio.min() > 0.999
+    assert ratio.max() < 1.03
+
+
 @pytest.mark.parametrize("rule", [ovi.SVA(0.1), ovi.NGVI()], ids=name)
 def test_a_std_stays_above_zero_where_that_is_promised(rule: ovi.Rule) -> None:
     X, y = stream(2000, 5)
