@@ -113,7 +113,7 @@ def _merged_states(learner: Any, states: list[Any]) -> Any:
 def _merged_state(learner: Any, states: list[PreparedState]) -> PreparedState:
     family, plan = learner.linear.belief_family, states[0].learned.plan
     array = np.array(plan.start().array)
-    array[plan.parts["belief"]] = family.pack(family.merge([state.learned.belief for state in states]))
+    plan.numbers(array)[plan.parts["belief"]] = family.pack(family.merge([state.learned.belief for state in states]))
     array[COUNT] = sum(state.count for state in states)
     known = [state.calibrated for state in states if state.calibrated is not None]
     calibrated = learner.calibration.merge(known) if learner.calibration is not None else None
