@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import fields
 from functools import partial
 from typing import Any
 
@@ -129,14 +128,13 @@ def rates(size: Size) -> dict[str, Any]:
     found: dict[str, Any] = {}
     allowed = cores()
     for count in (1, min(CORES, len(allowed))):
-        more = {"threads": count} if count > 1 and "threads" in {own.name for own in fields(Aggregate)} else {}
         pools = {
-            number: Aggregate(over_rates(_learner(), 0.01, 10.0, count=number), rate=AdaHedge(), **more)
+            number: Aggregate(over_rates(_learner(), 0.01, 10.0, count=number), rate=AdaHedge())
             for number in RATES[1 : 3 if size.tiny else None]
         }
         with pinned(count):
             jobs: dict[int, Callable[[], object]] = {1: one} | {
-                number: partial(pool.run, X, y) for number, pool in pools.items()
+                number: partial(pool.run, X, y, threads=count) for number, pool in pools.items()
             }
             seconds = _timed(jobs, size.rounds)
         found[f"{count} cores" if count > 1 else "1 core"] = {n: round(value / seconds[1], 3) for n, value in seconds.items()}

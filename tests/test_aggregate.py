@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import pickle
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -16,8 +17,10 @@ from scipy.special import logsumexp
 from scipy.stats import expon, norm
 
 import onlinevi as ovi
+from onlinevi._jit import compose
 from onlinevi.ewa import AdaHedge, Aggregate, AggregateState, members
 from onlinevi.ewa import aggregate as module
+from onlinevi.ewa.exponentials import exponentiate
 from onlinevi.learner import BadRow
 
 NEVER = 5e-324
@@ -79,6 +82,35 @@ def test_missing_values_and_sparse_rows_too() -> None:
     assert mix.update(state, X[-1], y[-1])[1][:2] == pytest.approx(mix.predict(state, X[-1]), rel=1e-12)
     thin = csr_array(np.where(rng.random(X.shape) < 0.3, rng.standard_normal(X.shape), 0.0))
     assert_alone([ovi.Linear(OWN, ovi.NGVI(step)) for step in (0.5, 0.1)], thin, y, rng.integers(0, 2, 80) * 1.0)
+
+
+def test_threads_change_no_bit_and_none_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    X, y = stream(OWN, count=80, dim=4)
+    mix, before = Aggregate(MIXED, AdaHedge()), threading.active_count()
+    whole = mix.run(X, y)
+    monkeypatch.setattr(module, "BLOCK_VALUES", 100)
+    for threads in (2, 3, 50):
+        shared = mix.run(X, y, threads=threads)
+        assert shared.state.learners == whole.state.learners
+        assert shared.state.array.tolist() == whole.state.array.tolist()
+        assert shared.weights.tolist() == whole.weights.tolist()
+    y[61] = np.nan
+    with pytest.raises(BadRow, match="row 61: ") as caught:
+        mix.run(X, y, threads=2)
+    assert caught.value.trace.state.count == 61
+    assert threading.active_count() == before
+    for bad in (0, -1, 1.5, True, None):
+        with pytest.raises(ValueError, match="needs a number of threads"):
+            mix.run(X, y, threads=bad)  # type: ignore[arg-type]
+
+
+def test_a_ridge_is_the_learners_own_affair() -> None:
+    X, y = stream(OWN, count=80, dim=4)
+    ridged = ovi.Squared(ridge=0.5)
+    state = Aggregate([ovi.Linear(ridged, ovi.NGVI(0.5)), MIXED[0]], AdaHedge(), loss=OWN).run(X, y).state
+    trace = ovi.learn(X, y, loss=ridged, rule=ovi.NGVI(0.5))
+    assert state.losses[0] == pytest.approx(OWN(y, trace.prediction).value.sum(), rel=1e-12)
+    assert state.losses[0] < trace.loss.sum()
 
 
 # --- laws of every aggregate
@@ -505,3 +537,18 @@ def test_bad_input_is_refused(attempt: Callable[[], object], error: type[Excepti
 def test_a_state_says_what_it_holds() -> None:
     assert repr(Aggregate(HINGE).init(2, 5)) == "AggregateState(count=0, learners=1, average_loss=nan)"
     assert repr(hedge(np.ones((4, 2)), rate=1.0).state) == "AggregateState(count=4, learners=2, average_loss=1)"
+
+
+# --- exponentials
+
+
+def test_exponentials_are_as_exact_as_their_arguments() -> None:
+    rng = np.random.default_rng(0)
+    values = np.concatenate([-rng.random(2000), -708.0 * rng.random(2000), [0.0, -5e-324, -708.0, -708.1, -1e300, -np.inf]])
+    found = values.copy()
+    total = compose(exponentiate, {})(found, 0.0)
+    kept = values >= -708.0
+    assert (np.abs(found[kept] / np.exp(values[kept]) - 1.0) <= 6e-16 + 1e-16 * np.abs(values[kept])).all()
+    assert (found[~kept] == 0.0).all()
+    assert found[4000] == found[4001] == 1.0
+    assert total == pytest.approx(found.sum(), rel=1e-14)

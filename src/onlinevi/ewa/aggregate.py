@@ -22,7 +22,7 @@ from onlinevi.types import Step, Vector
 
 Pool: TypeAlias = Literal["prediction", "probability", "quantile"]
 
-BLOCK_VALUES = 1 << 15
+BLOCK_VALUES = 1 << 16
 """How many values of rows a block holds: few enough to stay in cache while every learner passes over them."""
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
@@ -21,10 +20,12 @@ ALONE = Crew(1, map)
 @contextmanager
 def crew(threads: int) -> Iterator[Crew]:
     """So many threads, while the block runs: none is left behind, whatever ends it."""
-    if isinstance(threads, bool) or not isinstance(threads, int) or threads < 1:
+    if type(threads) is not int or threads < 1:
         raise ValueError(f"threads={threads!r}: needs a number of threads, 1 or more; try 2")
     if threads == 1:
         yield ALONE
     else:
+        from concurrent.futures import ThreadPoolExecutor
+
         with ThreadPoolExecutor(threads, thread_name_prefix="onlinevi") as pool:
             yield Crew(threads, pool.map)

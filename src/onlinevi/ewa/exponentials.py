@@ -16,10 +16,10 @@ LEAST = -708.0
 
 
 def decay(x: Real) -> Real:
-    """e^x for x ≤ 0 and −∞, to an error of 3e-16 + 1e-16·|x|: the second is what rounding x alone costs. Runs in vector registers.
+    """e^x for x ≤ 0 and −∞, to an error of 3e-16 + 1e-16·|x|: the second is what rounding x alone costs.
 
     2^n·e^r with n the integer next to x/log 2, whose bits are written as those of a float, and Taylor's polynomial for e^r,
-    summed as a tree.
+    summed as a tree: all of it runs in vector registers.
     """
     inside = ns.maximum(x, LEAST)
     n = np.int32(PER_LOG_2 * inside - 0.5)

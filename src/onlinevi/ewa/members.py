@@ -50,8 +50,8 @@ class Members:
     def advance(
         self, states: Sequence[State], rows: Rows, labels: Vector, weights: Vector, start: int, stop: int, crew: Crew = ALONE
     ) -> tuple[list[State], Vector]:
-        """Every learner's state after these rows, and what each recorded, kind by kind; ``Refused`` where one takes a row not."""
-        records = np.empty((len(states), stop - start, self.kinds[0].columns))
+        """Every learner's state after these rows, and their records, kind by kind; ``Refused`` where one takes a row not."""
+        records = np.empty((len(states), stop - start, max(kind.columns for kind in self.kinds)))
         block, tasks, first = (rows.block(start, stop), labels[start:stop], weights[start:stop]), [], 0
         for kind in self.kinds:
             behind = first + len(kind.numbers)
