@@ -23,8 +23,11 @@ lint: $(VENV)/.installed
 docs: $(VENV)/.installed
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
+# About 20 minutes on two quiet cores. It goes on where it stopped; benchmarks/bench.py --again measures anew.
 bench: $(VENV)/.installed
-	$(BIN)/python benchmarks/engine.py
+	$(BIN)/python -m pip install --quiet --editable ".[files,peers,plot]"
+	$(BIN)/python benchmarks/bench.py
+	$(BIN)/python benchmarks/page.py
 
 # Hours: River and bayesianbandits learn row by row in Python. It goes on where it stopped.
 quality: $(VENV)/.installed

@@ -173,9 +173,7 @@ class Auto:
         try:
             inputs, prepared = self.inputs.update_many(state.inputs, X)
             rows = as_rows(prepared, filled=state.pooled.plan.fills_rows)
-            pooled, played, _, refused = state.pooled.plan.play(
-                state.pooled, rows, labels, weights, 0, len(labels), show=False
-            )
+            pooled, played, refused = state.pooled.plan.play(state.pooled, rows, labels, weights, 0, len(labels))
             if refused is not None:
                 raise BadRow(refused.row, refused.why)
         except BadRow as bad:

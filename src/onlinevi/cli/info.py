@@ -34,8 +34,7 @@ def _run(options: argparse.Namespace) -> int:
     print(f"{facts['task']['sentence']}.")
     print(f"{facts['events']:,} events, average loss {facts['average_loss']:.4g}; {bad_rows(facts['bad_rows'])} left out.")
     print("Settings: " + ", ".join(f"{name} {value}" for name, value in facts["learner"].items()) + ".")
-    source = facts["source"]
-    print(f"Learned from rows {source['first_row']} to {source['last_row']} of {source['path']}, started {facts['started']}.")
+    print(f"Learned from {' + '.join(facts['learned_from'])}, started {facts['started']}.")
     print(facts["certificate"]["sentence"])
     print(f"\nWeights in the units of the data{', the surest first' if len(facts['weights']) > 1 else ''}:")
     for weight in facts["weights"][:SHOWN]:

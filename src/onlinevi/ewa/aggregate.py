@@ -10,6 +10,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from onlinevi.ewa import mixing
+from onlinevi.ewa.crew import crew
 from onlinevi.ewa.experts import Experts
 from onlinevi.ewa.mixer import AggregateState, Mixer
 from onlinevi.ewa.played import Played, averages, running
@@ -138,8 +139,10 @@ class Aggregate:
             return state, Step(*self.predict(state, row), 0.0)
         return after, Step(float(played.prediction[0]), float(played.spread[0]), float(played.loss[0]))
 
-    def update_many(self, state: AggregateState, X: Any, y: Any, *, weights: Any = None) -> tuple[AggregateState, Aggregated]:
-        """Learn from a block of rows, in order; the same bits as one event at a time."""
+    def update_many(
+        self, state: AggregateState, X: Any, y: Any, *, weights: Any = None, threads: int = 1
+    ) -> tuple[AggregateState, Aggregated]:
+        """Learn from a block of rows, in order; the same bits as one event at a time, in however many threads."""
         self._check(state)
         rows, labels = as_rows(X, filled=state.plan.fills_rows), as_labels(y, self.shared_loss.label_hint)
         if rows.dim != state.dim:
@@ -147,16 +150,16 @@ class Aggregate:
         if len(labels) != rows.count:
             raise ValueError(f"X has {rows.count} rows, y {len(labels)} labels: needs one label a row")
         importance = as_weights(weights, rows.count)
-        start, played, shown = state, [np.empty((0, mixing.PLAYED))], [np.empty((0, len(self.learners)))]
+        start, played, shown = state, [np.empty((0, mixing.PLAYED))], np.empty((rows.count, len(self.learners)))
         size = max(1, BLOCK_VALUES // max(1, int(rows.values_a_row)))
         try:
-            for first in range(0, rows.count, size):
-                stop = min(first + size, rows.count)
-                state, events, shares, refused = state.plan.play(state, rows, labels, importance, first, stop, show=True)
-                played.append(events)
-                shown.append(shares)
-                if refused is not None:
-                    raise BadRow(refused.row, refused.why)
+            with crew(threads) as hands:
+                for first in range(0, rows.count, size):
+                    block, room = (first, min(first + size, rows.count)), shown[state.count - start.count :]
+                    state, events, refused = state.plan.play(state, rows, labels, importance, *block, shown=room, crew=hands)
+                    played.append(events)
+                    if refused is not None:
+                        raise BadRow(refused.row, refused.why)
         except (BadRow, KeyboardInterrupt) as stopped:
             stopped.trace = _aggregated(start, state, played, shown)  # type: ignore[union-attr]
             raise
@@ -167,18 +170,18 @@ class Aggregate:
         if plan is not (own := _mixer(self, state.dim, plan.members.plans[0].horizon)) and plan != own:
             raise ValueError("this state belongs to another aggregate: its learners, loss, rate, prior, share or pool differs")
 
-    def run(self, X: Any, y: Any, *, weights: Any = None, horizon: int | None = None) -> Aggregated:
-        """One pass over a stream. ``horizon`` is the number of rows unless given."""
+    def run(self, X: Any, y: Any, *, weights: Any = None, horizon: int | None = None, threads: int = 1) -> Aggregated:
+        """One pass over a stream. ``horizon`` is the number of rows unless given; ``threads`` share the learners."""
         rows = as_rows(X)
         if rows.count == 0:
             raise ValueError("the stream is empty: X has 0 rows, needs at least one")
-        return self.update_many(self.init(rows.dim, horizon or rows.count), X, y, weights=weights)[1]
+        return self.update_many(self.init(rows.dim, horizon or rows.count), X, y, weights=weights, threads=threads)[1]
 
 
-def _aggregated(start: AggregateState, state: AggregateState, played: list[Vector], shown: list[Vector]) -> Aggregated:
+def _aggregated(start: AggregateState, state: AggregateState, played: list[Vector], shown: Vector) -> Aggregated:
     prediction, spread, loss = np.concatenate(played)[:, :3].T.copy()
     sums = running(start.loss, loss)
-    return Aggregated(state, prediction, spread, loss, averages(sums, start.count), np.concatenate(shown))
+    return Aggregated(state, prediction, spread, loss, averages(sums, start.count), shown[: len(loss)])
 
 
 @lru_cache(maxsize=64)
@@ -188,6 +191,9 @@ def _mixer(aggregate: Aggregate, dim: int, horizon: int | None) -> Mixer:
     begin, level = experts.init(len(aggregate.learners), horizon), 0.0
     if aggregate.pool == "quantile":
         level = loss.quantile if isinstance(loss, Pinball) else 0.5
-    settings = np.array([*begin.schedule, float(adaptive), aggregate.share, level])
     plans = tuple(learner.plan(dim, horizon) for learner in aggregate.learners)
+    # What a learner paid by itself is what its prediction costs here, unless it is another loss or has a ridge in it.
+    paid = {(type(plan.loss), plan.parameters, plan.loss.ridge) for plan in plans}
+    known = aggregate.pool == "prediction" and paid == {(type(loss), loss.parameters, 0.0)}
+    settings = np.array([*begin.schedule, float(adaptive), aggregate.share, level, float(known)])
     return Mixer(plans, loss, begin.log_prior, settings, aggregate.pool == "probability")

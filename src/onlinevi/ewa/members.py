@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from onlinevi import linear
+from onlinevi._jit import Function
+from onlinevi.ewa.crew import ALONE, Crew
 from onlinevi.learner import reason
 from onlinevi.rows import Rows, one_row
 from onlinevi.state import Plan, State
@@ -39,28 +42,33 @@ class Members:
             kinds.setdefault(key, []).append(number)
         return [Kind(numbers, [self.plans[k] for k in numbers]) for numbers in kinds.values()]
 
+    @cached_property
+    def places(self) -> NDArray[np.int64]:
+        """Where each learner stands when they are put in order kind by kind."""
+        return np.argsort([number for kind in self.kinds for number in kind.numbers])
+
     def advance(
-        self, states: Sequence[State], rows: Rows, labels: Vector, weights: Vector, start: int, stop: int
+        self, states: Sequence[State], rows: Rows, labels: Vector, weights: Vector, start: int, stop: int, crew: Crew = ALONE
     ) -> tuple[list[State], Vector]:
-        """Every learner's state after these rows, and what each recorded; raises ``Refused`` where one takes a row not."""
-        after: list[State] = list(states)
+        """Every learner's state after these rows, and what each recorded, kind by kind; ``Refused`` where one takes a row not."""
         records = np.empty((len(states), stop - start, self.kinds[0].columns))
-        block = rows.block(start, stop), labels[start:stop], weights[start:stop]
+        block, tasks, first = (rows.block(start, stop), labels[start:stop], weights[start:stop]), [], 0
         for kind in self.kinds:
-            arrays, said, used = kind.run(states, block, sparse=rows.sparse)
-            if used < stop - start:
-                raise self._refusal(states, rows, labels, weights, start, stop)
-            for place, number in enumerate(kind.numbers):
-                after[number] = State(arrays[place], self.plans[number])
-                records[number] = said[place]
-        return after, records
+            behind = first + len(kind.numbers)
+            tasks += kind.tasks(states, block, records[first:behind], sparse=rows.sparse, parts=crew.threads)
+            first = behind
+        if min(crew.each(run, tasks)) < stop - start:
+            raise self._refusal(states, rows, labels, weights, start, stop)
+        after = [array for task in tasks for array in task.states]
+        return [State(after[place], plan) for place, plan in zip(self.places, self.plans, strict=True)], records
 
     def _refusal(self, states: Sequence[State], rows: Rows, labels: Vector, weights: Vector, start: int, stop: int) -> Refused:
         """The first row that some learner refuses, found by halving: any split gives the same bits."""
 
         def refuses(kind: Kind, end: int) -> bool:
             block = rows.block(start, end), labels[start:end], weights[start:end]
-            return kind.run(states, block, sparse=rows.sparse)[2] < end - start
+            room = np.empty((len(kind.numbers), end - start, kind.columns))
+            return min(map(run, kind.tasks(states, block, room, sparse=rows.sparse, parts=1))) < end - start
 
         taken, end = start, stop
         while end - taken > 1:
@@ -74,6 +82,23 @@ class Members:
         return Refused(taken, reason(plan, one_row(rows, taken), float(labels[taken]), weight))
 
 
+class Task(NamedTuple):
+    """A call of a kernel."""
+
+    kernel: Function
+    arguments: tuple[Any, ...]
+
+    @property
+    def states(self) -> Vector:
+        """Those of its learners; after it has run, as they are then."""
+        return self.arguments[3]  # type: ignore[no-any-return]
+
+
+def run(task: Task) -> int:
+    """How many rows all of its learners used."""
+    return int(task.kernel(*task.arguments))
+
+
 class Kind:
     """Learners of one kernel: their numbers, and their settings side by side."""
 
@@ -81,14 +106,18 @@ class Kind:
         self.numbers, self.first = numbers, plans[0]
         settings, frames = np.stack([plan.settings for plan in plans]), np.stack([plan.frame for plan in plans])
         self.settings = self.first.sizes, settings, frames, self.first.parameters
-
         self.columns = linear.HELD + 1 if self.first.missing else linear.HELD
         self.features = self.first.features._replace(forgets=any(plan.features.forgets for plan in plans))
 
-    def run(self, states: Sequence[State], block: tuple[Any, Vector, Vector], *, sparse: bool) -> tuple[Vector, Vector, int]:
-        """Their packed states after a block, what they recorded, and how many rows all of them used."""
+    def tasks(
+        self, states: Sequence[State], block: tuple[Any, Vector, Vector], records: Vector, *, sparse: bool, parts: int
+    ) -> list[Task]:
+        """The calls that take them over a block, each with a part of the learners; what they say goes to ``records``."""
         kernel = linear.kernel(*self.first.kinds, self.features, sparse=sparse, loop=linear.many_passes)
+        sizes, settings, frames, parameters = self.settings
         arrays = np.stack([states[number].array for number in self.numbers])
-        records = np.empty((len(arrays), len(block[1]), self.columns))
-        used = kernel(*block, arrays, *self.settings, records)
-        return arrays, records, used
+        size = -(-len(arrays) // parts)
+        cuts = [slice(first, first + size) for first in range(0, len(arrays), size)]
+        return [
+            Task(kernel, (*block, arrays[cut], sizes, settings[cut], frames[cut], parameters, records[cut])) for cut in cuts
+        ]

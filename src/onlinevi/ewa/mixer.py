@@ -11,6 +11,7 @@ import numpy as np
 
 from onlinevi._jit import Function
 from onlinevi.ewa import mixing
+from onlinevi.ewa.crew import ALONE, Crew
 from onlinevi.ewa.members import Members, Refused
 from onlinevi.ewa.tempering import fixed, normalised
 from onlinevi.learner import missing_means, prediction_law
@@ -166,29 +167,48 @@ class Mixer:
     __hash__ = None  # type: ignore[assignment]
 
     def play(
-        self, state: AggregateState, rows: Rows, labels: Vector, weights: Vector, start: int, stop: int, *, show: bool
-    ) -> tuple[AggregateState, Vector, Vector, Refused | None]:
-        """One block: the state after it, a record of the events, the weights shown, and why it stopped short, if it did."""
-        refused = None
+        self,
+        state: AggregateState,
+        rows: Rows,
+        labels: Vector,
+        weights: Vector,
+        start: int,
+        stop: int,
+        *,
+        shown: Vector | None = None,
+        crew: Crew = ALONE,
+    ) -> tuple[AggregateState, Vector, Refused | None]:
+        """One block: the state after it, a record of the events, and why it stopped short, if it did.
+
+        ``shown``, where given, is filled with the weights, a row an event.
+        """
+        refused, shown = None, np.empty((0, len(self.plans))) if shown is None else shown
         while True:  # until a row that some learner, or the shared loss, refuses is the end of the block
             try:
-                return *self._play(state, rows, labels, weights, start, stop, show=show), refused
+                return *self._play(state, rows, labels, weights, start, stop, shown, crew), refused
             except Refused as earlier:
                 refused, stop = earlier, earlier.row
 
     def _play(
-        self, state: AggregateState, rows: Rows, labels: Vector, weights: Vector, start: int, stop: int, *, show: bool
-    ) -> tuple[AggregateState, Vector, Vector]:
-        learners, said = self.members.advance(state.learners, rows, labels, weights, start, stop)
+        self,
+        state: AggregateState,
+        rows: Rows,
+        labels: Vector,
+        weights: Vector,
+        start: int,
+        stop: int,
+        shown: Vector,
+        crew: Crew,
+    ) -> tuple[AggregateState, Vector]:
+        learners, said = self.members.advance(state.learners, rows, labels, weights, start, stop, crew)
         importance = weights[start:stop]
         events = int(np.count_nonzero(importance)) if len(importance) else stop - start
         array, played = state.array.copy(), np.empty((events, mixing.PLAYED))
-        shown = np.empty((events if show else 0, len(learners)))
-        block = labels[start:stop], importance, said, array
+        block = labels[start:stop], importance, said, self.members.places, array
         row = start + self._kernel(*block, self.log_prior, self.settings, self.loss.parameters, played, shown)
         if row < stop:
             raise Refused(row, self._reason(float(labels[row])))
-        return AggregateState(tuple(learners), array, self), played, shown
+        return AggregateState(tuple(learners), array, self), played
 
     def _reason(self, label: float) -> str:
         if not self.loss.valid_label(np.float64(label), *self.loss.parameters):

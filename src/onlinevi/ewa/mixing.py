@@ -10,6 +10,7 @@ import numpy as np
 from onlinevi import ns
 from onlinevi._jit import Function, compose
 from onlinevi.contract import expected, valid_label
+from onlinevi.ewa.exponentials import exponentiate
 from onlinevi.linear import COST, HELD, PREDICTION, SPREAD
 from onlinevi.losses import Loss
 from onlinevi.rules.rates import rate_at
@@ -21,7 +22,7 @@ COUNT, LOSS, GAP = range(3)
 HEAD = 3
 
 # The settings, read as data.
-SCALE, POWER, ADAPTIVE, SHARE, LEVEL = range(5)
+SCALE, POWER, ADAPTIVE, SHARE, LEVEL, KNOWN = range(6)
 
 # The columns of what is played: those of a learner's record, the variance that the learners see themselves, averaged, and
 # that of their predictions.
@@ -101,18 +102,28 @@ def log_odds(support: Real, against: Real) -> Real:
 
 
 def mix(
-    labels: Any, importance: Any, said: Any, state: Any, prior: Any, settings: Any, parameters: Any, played: Any, shown: Any
+    labels: Any,
+    importance: Any,
+    said: Any,
+    places: Any,
+    state: Any,
+    prior: Any,
+    settings: Any,
+    parameters: Any,
+    played: Any,
+    shown: Any,
 ) -> int:
     """Weigh, predict, pay and reweigh, event by event. Changes ``state``; fills ``played`` and, unless empty, ``shown``.
 
-    ``said`` holds a record for each learner, of the rows with weight > 0 only; ``played`` gets the same rows, ``shown`` the
-    weights. ``prior`` is in logarithms. Returns how many rows were used, as a pass does.
+    ``said`` holds a record for each learner, of the rows with weight > 0 only, the k-th learner's at ``places[k]``; ``played``
+    gets the same rows, ``shown`` the weights. ``prior`` is in logarithms. Returns how many rows were used, as a pass does.
     """
     number, weighted = len(prior), len(importance) > 0
-    adaptive, share, level = settings[ADAPTIVE] > 0.0, settings[SHARE], settings[LEVEL]
+    adaptive, share, level, known = settings[ADAPTIVE] > 0.0, settings[SHARE], settings[LEVEL], settings[KNOWN] > 0.0
     totals, behind = state[HEAD : HEAD + number], HEAD + number
     levels, shifts, sizes = state[behind : behind + number], state[behind : behind + number], state[behind + number :]
-    weights, costs, predictions, lags = np.empty(number), np.empty(number), np.empty(number), np.empty(number)
+    weights, costs, predictions = np.empty(number), np.empty(number), np.empty(number)
+    spreads, held, lags, dealt = np.empty(number), np.zeros(number), np.empty(number), np.exp(prior)
     event = 0
     for i in range(len(labels)):
         if weighted and importance[i] == 0.0:
@@ -124,28 +135,38 @@ def mix(
         if adaptive:
             rate = hedge_rate(number, state[GAP])
         if share > 0.0:
-            weights[:] = levels
+            for k in range(number):
+                weights[k] = levels[k]
         else:
             lag_behind(lags, totals)
             temper(weights, lags, prior, rate)
-        normalise(weights)
+        whole = normalise(weights)
 
         # Pool, then see the label and pay.
         support = against = centre = within = between = hedged = sums = 0.0
         for k in range(number):
-            predictions[k] = said[k, event, PREDICTION] + (shifts[k] if level > 0.0 else 0.0)
-            says = opinion(y, predictions[k], said[k, event, SPREAD], parameters)
-            costs[k] = scale * says.cost
-            support += weights[k] * says.support
-            against += weights[k] * says.against
+            at = places[k]
+            predictions[k], spreads[k], costs[k] = said[at, event, PREDICTION], said[at, event, SPREAD], said[at, event, COST]
+            if said.shape[2] > HELD:
+                held[k] = said[at, event, HELD]
+        if known:
+            for k in range(number):
+                support += weights[k] * predictions[k]
+        else:
+            for k in range(number):
+                predictions[k] += shifts[k] if level > 0.0 else 0.0
+                says = opinion(y, predictions[k], spreads[k], parameters)
+                costs[k] = scale * says.cost
+                support += weights[k] * says.support
+                against += weights[k] * says.against
+        for k in range(number):
             centre += weights[k] * predictions[k]
             hedged += weights[k] * costs[k]
             sums += totals[k] + costs[k]
         for k in range(number):
-            gap, spread = predictions[k] - centre, said[k, event, SPREAD]
-            held = said[k, event, HELD] if said.shape[2] > HELD else 0.0
-            within += weights[k] * ns.maximum(spread * spread - held, 0.0)
-            between += weights[k] * (gap * gap + held)
+            gap = predictions[k] - centre
+            within += weights[k] * ns.maximum(spreads[k] * spreads[k] - held[k], 0.0)
+            between += weights[k] * (gap * gap + held[k])
         answer = decision(support, against)
         cost = scale * expected(y, answer, 0.0, *parameters).value
         # The learners took this row by their own losses: the shared one may be undefined there, or overflow.
@@ -154,22 +175,21 @@ def mix(
         played[event, PREDICTION], played[event, SPREAD], played[event, COST] = answer, ns.sqrt(within + between), cost
         played[event, WITHIN], played[event, BETWEEN] = within, between
         if len(shown) > 0:
-            shown[event] = weights
+            for k in range(number):
+                shown[event, k] = weights[k]
 
         # Reweigh.
         state[COUNT] += 1.0
         state[LOSS] += cost
         for k in range(number):
             totals[k] += costs[k]
-        if adaptive:  # what weighing cost beyond the price of the rate
-            before = soft_least(lags, prior, rate)
-            lags += costs
-            state[GAP] += ns.maximum(hedged - (soft_least(lags, prior, rate) - before), 0.0)
         if share > 0.0:
-            spread_out(levels, weights, costs, prior, rate, share)
+            spread_out(levels, costs, dealt, rate, share)
+        elif adaptive:  # what weighing cost beyond the price of the rate
+            state[GAP] += ns.maximum(hedged - mixed(lags, costs, rate, whole), 0.0)
         if level > 0.0:
             for k in range(number):
-                track(shifts, sizes, k, y - said[k, event, PREDICTION], level, state[COUNT])
+                track(shifts, sizes, k, y - said[places[k], event, PREDICTION], level, state[COUNT])
         event += 1
     return len(labels)
 
@@ -181,9 +201,16 @@ def hedge_rate(number: int, gap: Real) -> Real:
 
 def lag_behind(lags: Any, totals: Any) -> None:
     """How much more each learner has lost than the best: all that weights depend on, and no digit goes to what they share."""
-    best = totals.min()
+    best = least(totals)
     for k in range(len(totals)):
         lags[k] = totals[k] - best
+
+
+def least(values: Any) -> Real:
+    found = values[0]
+    for k in range(1, len(values)):
+        found = ns.minimum(found, values[k])
+    return found
 
 
 def temper(weights: Any, lags: Any, prior: Any, rate: Real) -> None:
@@ -192,33 +219,37 @@ def temper(weights: Any, lags: Any, prior: Any, rate: Real) -> None:
         weights[k] = prior[k] - rate * lags[k]
 
 
-def soft_least(lags: Any, prior: Any, rate: Real) -> Real:
-    """−log Σ prior·e^(−rate·lag) / rate; its growth is the mix loss of an event."""
-    best, total = lags.min(), 0.0
+def mixed(lags: Any, costs: Any, rate: Real, whole: Real) -> Real:
+    """The mix loss of an event, the growth of −log Σ prior·e^(−rate·lag) / rate; ``whole`` is that sum before it.
+
+    Both sums are relative to their largest term, the best learner's: AdaHedge's prior is uniform. Uses up ``lags``.
+    """
     for k in range(len(lags)):
-        total += ns.exp(prior[k] - rate * (lags[k] - best))
-    return best - ns.log(total) / rate
+        lags[k] += costs[k]
+    best = least(lags)
+    for k in range(len(lags)):
+        lags[k] = rate * (best - lags[k])
+    return best - ns.log(exponentiate(lags, 0.0) / whole) / rate
 
 
-def normalise(weights: Any) -> None:
-    """Log-weights become weights that sum to 1."""
-    most, total = -np.inf, 0.0
-    for k in range(len(weights)):
-        most = max(most, weights[k])
-    for k in range(len(weights)):
-        weights[k] = ns.exp(weights[k] - most)
-        total += weights[k]
+def normalise(weights: Any) -> Real:
+    """Log-weights become weights that sum to 1; returns their sum relative to the largest."""
+    most = weights[0]
+    for k in range(1, len(weights)):
+        most = ns.maximum(most, weights[k])
+    total = exponentiate(weights, most)
     for k in range(len(weights)):
         weights[k] /= total
+    return total
 
 
-def spread_out(levels: Any, weights: Any, costs: Any, prior: Any, rate: Real, share: Real) -> None:
+def spread_out(levels: Any, costs: Any, dealt: Any, rate: Real, share: Real) -> None:
     """Fixed share: after each event a share of all weight is dealt out anew by the prior, so that none is ever lost."""
     for k in range(len(costs)):
-        levels[k] = ns.log(weights[k]) - rate * costs[k]
+        levels[k] -= rate * costs[k]
     normalise(levels)
     for k in range(len(costs)):
-        levels[k] = ns.log((1.0 - share) * levels[k] + share * ns.exp(prior[k]))
+        levels[k] = ns.log((1.0 - share) * levels[k] + share * dealt[k])
 
 
 MEMORY, PACE = 100.0, 0.03

@@ -45,6 +45,7 @@ def described(job: Job) -> dict[str, Any]:
             "learner": found.head.settings,
             "settings": job.settings.to_json(),
             "source": asdict(found.head.source) | {"bytes": None if position is None else position.bytes},
+            "learned_from": [str(origin) for origin in job.origins],
             "started": found.head.started,
             "version": found.head.version,
             "schema": schema_of(job),

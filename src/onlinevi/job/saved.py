@@ -51,7 +51,7 @@ def load_job(path: str | Path, *, bad_rows: str = "skip") -> Job:
         raise CheckpointError(f"{path}: its run has version {extra[KEY]}, this onlinevi knows {VERSION}: upgrade it")
     job = Job(Settings(**extra["settings"]), Schema.from_json(extra["schema"]), bad=LeftOut(bad_rows, extra["left_out"]))
     # Files from before a run looked back: as if all columns had been there from the start, which a replay checks.
-    job.first_schema = Schema.from_json(extra.get("first_schema") or extra["schema"])
+    job.first_schema = Schema.from_json(extra["first_schema" if "first_schema" in extra else "schema"])
     job.joins = extra.get("joins", [[0, state.inputs.dim]])
     job.learner, job.state = learner, state
     job.prepared_by = state.inputs if job.settings.prepare_like is not None else None

@@ -35,7 +35,7 @@ def plot_comparison(curves: Mapping[str, tuple[Vector, Vector]]) -> Any:
         for place, (name, (steps, average)) in enumerate(curves.items()):
             late = (steps >= first) & np.isfinite(average)
             # The best lies on top and is the thinnest: where rules agree, all stay visible.
-            style = {"color": RULES.get(name), "linewidth": 1.2 + 0.4 * place, "zorder": 2 + lines - place}
+            style = {"color": RULES.get(name), "linewidth": 1.2 + 0.25 * place, "zorder": 2 + lines - place}
             axes.plot(steps[late], average[late], label=name, **style)
             shown += average[late].tolist()
         axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), title="lowest first", alignment="left")

@@ -1,0 +1,30 @@
+"""Threads for work that does not depend on each other; compiled kernels let go of the interpreter, so they run at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+
+class Crew(NamedTuple):
+    """How many threads there are, and how a function is called for each of several things."""
+
+    threads: int
+    each: Callable[[Callable[[Any], int], Iterable[Any]], Iterable[int]]
+
+
+ALONE = Crew(1, map)
+
+
+@contextmanager
+def crew(threads: int) -> Iterator[Crew]:
+    """So many threads, while the block runs: none is left behind, whatever ends it."""
+    if isinstance(threads, bool) or not isinstance(threads, int) or threads < 1:
+        raise ValueError(f"threads={threads!r}: needs a number of threads, 1 or more; try 2")
+    if threads == 1:
+        yield ALONE
+    else:
+        with ThreadPoolExecutor(threads, thread_name_prefix="onlinevi") as pool:
+            yield Crew(threads, pool.map)
