@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 # Data sets found here are used instead of a download; see docs/data.md.
 export ONLINEVI_DATA ?= $(wildcard ../shared/data)
 
-.PHONY: run test lint bench quality clean
+.PHONY: run test lint docs bench quality clean
 
 run: $(VENV)/.installed
 	$(BIN)/onlinevi reproduce --out out
@@ -19,8 +19,15 @@ lint: $(VENV)/.installed
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
+# Into site/; python -m http.server --directory site shows it, search included. The variable silences the theme's own news.
+docs: $(VENV)/.installed
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
+# About 20 minutes on two quiet cores. It goes on where it stopped; benchmarks/bench.py --again measures anew.
 bench: $(VENV)/.installed
-	$(BIN)/python benchmarks/engine.py
+	$(BIN)/python -m pip install --quiet --editable ".[files,peers,plot]"
+	$(BIN)/python benchmarks/bench.py
+	$(BIN)/python benchmarks/page.py
 
 # Hours: River and bayesianbandits learn row by row in Python. It goes on where it stopped.
 quality: $(VENV)/.installed
@@ -37,4 +44,4 @@ $(VENV)/.installed: pyproject.toml
 	touch $@
 
 clean:
-	rm -rf $(VENV) out build dist
+	rm -rf $(VENV) out build dist site

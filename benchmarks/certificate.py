@@ -1,6 +1,6 @@
 """What the live certificate costs: one pass with its sums, against the same pass without them.
 
-    python benchmarks/certificate.py
+    python benchmarks/certificate.py [--tiny]
 
 The library always keeps the sums (Σ e1·x, Σ(e1·a + e2·v²), Σ E), so they cannot be switched off there. Here the same loop is
 written by hand twice, and only the certificate's lines differ. Ratios of one interleaved run, best of 15.
@@ -10,12 +10,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import numba
 import numpy as np
-from timing import interleaved, machine, save
+from made import unit_rows
+from section import Size, main
+from timing import interleaved
 
 from onlinevi._jit import OPTIONS
+
+SHAPES = {54: 200_000, 1_000: 10_000}
 
 
 def loop(*, natural: bool, certified: bool) -> Callable[..., None]:
@@ -57,31 +62,22 @@ def loop(*, natural: bool, certified: bool) -> Callable[..., None]:
     return run  # type: ignore[no-any-return]
 
 
-def main() -> None:
-    results: dict[str, object] = {"machine": machine("numpy", "numba")}
-    rng = np.random.default_rng(0)
-    for dim, rows in ((54, 200_000), (1_000, 10_000)):
-        X = rng.standard_normal((rows, dim))
-        X /= np.linalg.norm(X, axis=1)[:, None]
-        y = np.where(X @ rng.standard_normal(dim) > 0, 1.0, -1.0)
+def measure(size: Size) -> dict[str, Any]:
+    return {"with ÷ without": {dim: ratios(*unit_rows(size.rows(rows), dim), size) for dim, rows in SHAPES.items()}}
 
-        def job(natural: bool, certified: bool, X: np.ndarray = X, y: np.ndarray = y) -> Callable[[], None]:
-            run, dim = loop(natural=natural, certified=certified), X.shape[1]
-            return lambda: run(X, y, np.zeros(dim), np.ones(dim), np.zeros(dim), np.zeros(3))
 
-        names = {
-            ("SVB", False): (False, False),
-            ("SVB", True): (False, True),
-            ("NGVI", False): (True, False),
-            ("NGVI", True): (True, True),
-        }
-        seconds = interleaved({f"{rule} {kept}": job(*flags) for (rule, kept), flags in names.items()}, rounds=15)
-        for rule in ("SVB", "NGVI"):
-            ratio = seconds[f"{rule} True"] / seconds[f"{rule} False"]
-            results[f"{rule}, d = {dim}"] = round(ratio, 3)
-            print(f"{rule}, d = {dim}: with the certificate's sums ÷ without = {ratio:.3f}")
-    print("saved to", save("certificate", results))
+def ratios(X: np.ndarray, y: np.ndarray, size: Size) -> dict[str, float]:
+    dim = X.shape[1]
+
+    def job(natural: bool, certified: bool) -> Callable[[], None]:
+        run = loop(natural=natural, certified=certified)
+        return lambda: run(X, y, np.zeros(dim), np.ones(dim), np.zeros(dim), np.zeros(3))
+
+    rules = {"SVB": False, "NGVI": True}
+    jobs = {f"{name} {kept}": job(natural, kept) for name, natural in rules.items() for kept in (False, True)}
+    seconds = interleaved(jobs, 2 * size.rounds + 1)
+    return {name: round(seconds[f"{name} True"] / seconds[f"{name} False"], 3) for name in rules}
 
 
 if __name__ == "__main__":
-    main()
+    main("certificate", __doc__, measure)

@@ -1,7 +1,7 @@
-/* The paper's rules with the hinge loss, mean field, as one would write them by hand in C.
+/* The paper's rules with the hinge loss, mean field, and NGVI with a full covariance, as one would write them by hand in C.
  *
  * The same game as src/onlinevi/linear.py, accumulators and finiteness check included; no ridge, no row weights, no
- * recording. engine.py compiles it with -O3 -march=native -ffast-math, which is more freedom than our own kernels take:
+ * recording. reference.py compiles it with -O3 -march=native -ffast-math, which is more freedom than our own kernels take:
  * ours keep NaN and infinity meaningful.
  */
 #include <math.h>
@@ -99,6 +99,56 @@ void oga(const double *RESTRICT X, const double *RESTRICT labels, long rows, lon
       const double g = -y * x[j];
       mean_total[j] += g;
       mean[j] = clip(mean[j] - rate * g, mean_low, mean_high);
+    }
+  }
+}
+
+/* Σ = CᵀC, the upper triangle of C packed row by row: C_kj lies at C + k·dim − k·(k + 1)/2 + j. A step conditions on the
+ * prediction, rows from the last one up, as in src/onlinevi/families/full_steps.py. work: room for w = C·x and for S. */
+void ngvi_full(const double *RESTRICT X, const double *RESTRICT labels, long rows, long dim, double rate,
+               const double *RESTRICT box, double *RESTRICT mean, double *RESTRICT factor, double *RESTRICT mean_total,
+               double *RESTRICT work, double *RESTRICT sums) {
+  const double mean_low = box[0], mean_high = box[1];
+  double *RESTRICT w = work, *RESTRICT below = work + dim;
+  for (long i = 0; i < rows; i++) {
+    const double *RESTRICT x = X + i * dim;
+    const double y = labels[i];
+    double a = 0, variance = 0, row_square = 0, spread_square = 0;
+    for (long k = dim - 1; k >= 0; k--) {
+      const double *RESTRICT C = factor + k * dim - k * (k + 1) / 2;
+      double total = 0;
+      for (long j = k; j < dim; j++) total += C[j] * x[j];
+      w[k] = total;
+      a += mean[k] * x[k];
+      row_square += x[k] * x[k];
+      variance += total * total;
+      spread_square += total * total * row_square;
+    }
+    const double v = sqrt(variance), margin = 1 - y * a, r = margin / v;
+    const double active = 0.5 * erfc(-r * M_SQRT1_2), density = exp(-0.5 * r * r) * 0.3989422804014327;
+    const double slope = -y * active, curvature = density / v;
+    sums[0] += margin > 0 ? margin : 0;
+    sums[1] += margin * active + v * density;
+    sums[2] += slope * a + curvature * variance;
+    sums[3] += slope * slope * row_square + curvature * curvature * spread_square;
+    if (!isfinite(a + variance + sums[1] + sums[2] + sums[3])) return;
+    const double growth = rate * curvature, shift = -rate * slope / (1 + growth * variance);
+    for (long j = 0; j < dim; j++) below[j] = 0;
+    double under = 1;
+    for (long k = dim - 1; k >= 0; k--) {
+      double *RESTRICT C = factor + k * dim - k * (k + 1) / 2;
+      const double over = under + growth * w[k] * w[k], kept = sqrt(under / over), weight = w[k];
+      const double from_below = -growth * weight / under * kept;
+      for (long j = k; j < dim; j++) {
+        const double entry = C[j], sum = below[j];
+        C[j] = kept * entry + from_below * sum;
+        below[j] = sum + weight * entry;
+      }
+      under = over;
+    }
+    for (long j = 0; j < dim; j++) {
+      mean_total[j] += slope * x[j];
+      mean[j] = clip(mean[j] + shift * below[j], mean_low, mean_high);
     }
   }
 }

@@ -1,22 +1,22 @@
 """One event of 54 features, predicted and learned, through River's interface: ours against River's logistic regression.
 
-    python benchmarks/river_events.py [--rounds 60]
+    python benchmarks/river_events.py [--tiny]
 
 Microseconds an event, the best of many short rounds in turns; scaling is part of ours. Ratios are within one run.
 """
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
-from timing import interleaved, machine, save
+from section import Size, left_out, main
+from timing import interleaved
 
 import onlinevi as ovi
-from onlinevi.river import OnlineVIClassifier
 
-EVENTS, FEATURES = 400, 54
+EVENTS, FEATURES, ROUNDS = 400, 54, 9
 
 
 def events() -> list[tuple[dict[str, float], bool]]:
@@ -30,6 +30,8 @@ def events() -> list[tuple[dict[str, float], bool]]:
 def models() -> dict[str, Callable[[], object]]:
     from river.linear_model import LogisticRegression
     from river.preprocessing import StandardScaler
+
+    from onlinevi.river import OnlineVIClassifier
 
     return {
         "River LogisticRegression": LogisticRegression,
@@ -50,18 +52,13 @@ def job(model: object, stream: list[tuple[dict[str, float], bool]]) -> Callable[
     return run
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rounds", type=int, default=60)
+def measure(size: Size) -> dict[str, Any]:
+    if absent := left_out("River"):
+        return {"left out": absent}
     stream = events()
-    seconds = interleaved({name: job(make(), stream) for name, make in models().items()}, parser.parse_args().rounds)
-    bare, scaled = list(seconds.values())[:2]
-    print(f"{'µs an event':<46} {'':>6} {'bare ÷ it':>10} {'scaled ÷ it':>12}")
-    for name, value in seconds.items():
-        print(f"{name:<46} {1e6 * value / EVENTS:6.1f} {bare / value:10.2f} {scaled / value:12.2f}")
-    micro = {name: round(1e6 * value / EVENTS, 2) for name, value in seconds.items()}
-    print(save("river_events", {"machine": machine("river", "numba"), "microseconds": micro}))
+    seconds = interleaved({name: job(make(), stream) for name, make in models().items()}, ROUNDS * size.rounds)
+    return {"µs an event": {name: round(1e6 * value / EVENTS, 2) for name, value in seconds.items()}}
 
 
 if __name__ == "__main__":
-    main()
+    main("river_events", __doc__, measure)

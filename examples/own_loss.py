@@ -4,6 +4,7 @@ The exponential loss e^(−yz) of boosting. Under a Gaussian prediction N(a, v²
 derivatives in a are −y and +1 times that.
 """
 
+# %% The loss
 from dataclasses import dataclass
 
 import numpy as np
@@ -27,6 +28,7 @@ class Exponential(ovi.Loss):
         return Expected(value, -y * value, value)
 
 
+# %% A stream
 rng = np.random.default_rng(0)
 X = rng.standard_normal((5_000, 3)) / 2
 y = np.where(X @ [2.0, -1.0, 0.0] + 0.3 * rng.standard_normal(5_000) > 0, 1.0, -1.0)

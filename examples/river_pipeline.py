@@ -1,5 +1,6 @@
 """A stream of dicts in a River pipeline: features of any unit, words, holes, and a feature that joins halfway."""
 
+# %% Orders as dicts, generated
 import random
 
 from river import compose, evaluate, metrics
@@ -20,10 +21,12 @@ def orders(count=5_000):
         yield x, odds + rng.gauss(0, 1) > 0
 
 
+# %% Each predicted, then learned from
 stream = list(orders())
 model = compose.Discard("order") | OnlineVIClassifier()
 print(evaluate.progressive_val_score(stream, model, metrics.Accuracy()))
 
+# %% What it knows
 classifier = model["OnlineVIClassifier"]
 state = classifier.states[True]
 for name, mean, std in zip(["intercept", *classifier.names], state.mean, state.std, strict=True):

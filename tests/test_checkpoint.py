@@ -27,6 +27,8 @@ from onlinevi.auto import AutoState
 from onlinevi.checkpoint import CheckpointError, configs, named, states
 from onlinevi.checkpoint import format as container
 from onlinevi.checkpoint.configs import Decoder, encode
+from onlinevi.classes import ClassesState
+from onlinevi.prepared import PreparedState
 from onlinevi.types import Expected
 
 SAMPLES = Path(__file__).parent / "samples"
@@ -58,6 +60,10 @@ def arrays_of(state: Any) -> list[np.ndarray]:
     if isinstance(state, AutoState):
         own = [] if state.calibrated is None else [state.calibrated.array, state.calibrated.settings]
         return [state.inputs.array, *own, *arrays_of(state.pooled)]
+    if isinstance(state, ClassesState):
+        return [state.coupled, *(array for own in (*state.each, state.later) if own for array in arrays_of(own))]
+    if isinstance(state, PreparedState):
+        return [state.inputs.array, state.learned.array]
     if isinstance(state, ewa.AggregateState):
         return [state.array, state.plan.settings, state.plan.log_prior, *(own.array for own in state.learners)]
     return [state.array]
@@ -278,6 +284,15 @@ def test_the_first_versions_default_goes_on_with_its_own_learners() -> None:
     assert state.count == saved.state.count + 1
 
 
+def test_the_first_file_of_several_classes_still_loads_and_goes_on() -> None:
+    saved = ovi.load(SAMPLES / "classes_v1.ovi")
+    assert (saved.learner.known, len(saved.state.each), saved.state.count) == (3, 4, 40)
+    said = saved.learner.forecast(saved.state, np.array([[1.0, -0.5]])).probability
+    np.testing.assert_allclose(said[0], saved.extra["probability"], rtol=1e-12)
+    state, _ = saved.learner.update_many(saved.state, np.array([[1.0, 0.0]]), [4])
+    assert len(state.each) == 5
+
+
 def test_every_sum_has_a_name() -> None:
     assert sorted(states.SUMS.values()) == list(range(linear.HEAD))
     assert sorted(states.RESIDUAL_SUMS.values()) == list(range(len(ovi.Calibration().init().array)))
@@ -461,10 +476,11 @@ def places(value: Any) -> list[tuple[Any, Any]]:
     return [(value, key) for key, _ in own] + [place for _, inner in own for place in places(inner)]
 
 
-def test_strange_values_anywhere_in_a_header_are_refused_or_do_no_harm(path: Path) -> None:
-    """In the largest header there is: of a default with a pool, inputs and residuals."""
-    raw = (SAMPLES / "auto_v1.ovi").read_bytes()
-    rng, refused, tries = np.random.default_rng(2), 0, 400
+@pytest.mark.parametrize(("sample", "tries"), [("auto_v1.ovi", 400), ("classes_v1.ovi", 200)])
+def test_strange_values_anywhere_in_a_header_are_refused_or_do_no_harm(sample: str, tries: int, path: Path) -> None:
+    """In the largest headers there are: of a default with a pool, inputs and residuals, and of several classes."""
+    raw = (SAMPLES / sample).read_bytes()
+    rng, refused = np.random.default_rng(2), 0
 
     def edit(header: dict[str, Any]) -> None:
         everywhere = [place for part in ("learner", "state") for place in places(header[part])]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -16,6 +17,7 @@ def test_help_says_what_there_is(capsys: pytest.CaptureFixture[str]) -> None:
         (["--help"], ["run", "predict", "info", "reproduce", "data", "143 terminated"]),
         (["run", "--help"], ["--target COL", "--resume", "examples:", "130 or 143"]),
         (["reproduce", "--help"], ["--out DIR", "--seeds N", "toy, breast, pima, cover, boston, california", "example:"]),
+        (["compare", "--help"], ["--rules A,B", "--target COL", "--family", "examples:", "130 or 143"]),
         (["data", "--help"], ["list", "fetch", "path", "ONLINEVI_DATA"]),
     ):
         with pytest.raises(SystemExit) as stopped:
@@ -23,6 +25,17 @@ def test_help_says_what_there_is(capsys: pytest.CaptureFixture[str]) -> None:
         assert stopped.value.code == 0
         printed = " ".join(capsys.readouterr().out.split())
         assert all(word in printed for word in expected), printed
+
+
+def test_every_command_has_an_example(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["--help"])
+    commands = re.findall(r"^    ([a-z]+)\b", capsys.readouterr().out, re.MULTILINE)
+    assert {"run", "compare", "bounds"} <= set(commands)
+    for command in commands:
+        with pytest.raises(SystemExit):
+            main([command, "--help"])
+        assert re.search(rf"examples?:\s+onlinevi {command}", capsys.readouterr().out)
 
 
 def test_reproduce_writes_and_prints(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

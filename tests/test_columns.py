@@ -16,7 +16,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from onlinevi import datasets
-from onlinevi.columns import Columns, Schema, Task, encode, guess_task
+from onlinevi.columns import MOST_CLASSES, Columns, Schema, Task, encode, guess_task
 from onlinevi.columns.categories import bucket
 from onlinevi.columns.numbers import numbers
 from onlinevi.columns.times import TIME_PARTS, instants, parts
@@ -310,6 +310,19 @@ def test_the_task_is_guessed_and_said(values: list[Any], kind: str, names: tuple
 def test_one_value_is_no_task(values: list[Any]) -> None:
     with pytest.raises(ValueError, match="the target"):
         guess_task([pa.array(values, pa.string() if values == [None] else None)])
+
+
+def test_codes_are_told_to_be_classes() -> None:
+    task = guess_task([pa.array([3, 1, 2]), pa.array([10.0, 1.0])], classes=True)
+    assert (task.kind, task.names) == ("classes", ("1", "2", "3", "10"))
+
+
+def test_classes_join_up_to_a_number() -> None:
+    names = [f"c{k}" for k in range(MOST_CLASSES + 2)]
+    task, labels, reasons = Task("classes", tuple(names[:3])).encode(pa.array(names[::-1][:1] + names))
+    assert (task.names[3], len(task.names)) == (names[-1], MOST_CLASSES)
+    assert labels.tolist()[:4] == [3.0, 0.0, 1.0, 2.0]
+    assert reasons == dict.fromkeys((MOST_CLASSES, MOST_CLASSES + 1), f"the label is a class beyond the first {MOST_CLASSES}")
 
 
 def test_labels_are_coded() -> None:

@@ -414,6 +414,7 @@ def parts_of(loss: ovi.Loss, monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(balance, "expected", expected)
     monkeypatch.setattr(balance, "variance_after", variance_after)
+    monkeypatch.setattr(balance, "in_floats", lambda: False)
 
 
 @pytest.mark.parametrize("share", [0.0, 0.3, 100.0], ids="blur={}".format)

@@ -112,6 +112,20 @@ def test_a_merge_is_the_prior_and_what_each_shard_has_added(shop: Path, capsys: 
     assert "learns no more" in capsys.readouterr().err
 
 
+def test_several_classes_merge_class_by_class(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((90, 2))
+    lines = [f"{a!r},{b!r},{'xyz'[int(a > 0.0) + int(b > 0.0)]}" for a, b in X.tolist()]
+    (tmp_path / "rows.csv").write_text("\n".join(["a,b,sold", *lines]) + "\n")
+    shards = [run("a.ovi", "--rows", ":40"), run("b.ovi", "--rows", "40:", "--prepare-like", "a.ovi")]
+    merged = merge("a.ovi", "b.ovi").state
+    assert len(merged.each) == 3
+    for own, *theirs in zip(merged.each, *(job.state.each for job in shards), strict=True):
+        np.testing.assert_allclose(own.std**-2.0, sum(state.std**-2.0 for state in theirs) - 1.0, rtol=1e-12)
+    np.testing.assert_allclose(merged.coupled, sum(job.state.coupled for job in shards))
+
+
 def test_merged_shards_predict_about_as_well_as_one_run(shop: Path) -> None:
     run("b.ovi", "--rows", f"{CUT}:", "--prepare-like", "a.ovi")
     merge("a.ovi", "b.ovi")

@@ -244,7 +244,7 @@ def test_nan_is_refused_unless_asked_for() -> None:
     with pytest.raises(ovi.BadRow, match="feature 1 is nan: needs finite numbers; set missing=True"):
         plain.update(plain.init(2), [0.0, np.nan], 1.0)
     own = ovi.Linear(loss=ovi.Squared(), rule=plain.rule, family=plain.family, missing=True)
-    with pytest.raises(ValueError, match="discount or missing differs"):
+    with pytest.raises(ValueError, match="missing or dtype differs"):
         own.update(plain.init(2), [0.0, np.nan], 1.0)
     with pytest.raises(ovi.BadRow, match="feature 1 is inf: needs finite numbers; drop"):
         own.update(own.init(2), [np.nan, np.inf], 1.0)

@@ -19,8 +19,9 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import estimator_checks_generator, parametrize_with_checks
 
 import onlinevi as ovi
+from onlinevi.classes import coupling
 from onlinevi.prepared.log_odds import predicted_log_odds
-from onlinevi.sklearn import OnlineVIClassifier, OnlineVIRegressor, coupling
+from onlinevi.sklearn import OnlineVIClassifier, OnlineVIRegressor
 
 REORDERED = "rows in another order are another stream"
 EXPECTED_FAILURES = {
@@ -175,24 +176,6 @@ def test_log_odds_are_those_of_the_probability() -> None:
     np.testing.assert_allclose(log_odds[narrow], np.log(up / down), atol=1e-8)
     exact = ovi.Logistic().probability(means, stds).ravel()
     np.testing.assert_allclose(log_expit(log_odds), np.log(exact), rtol=1e-9, atol=1e-12)
-
-
-@pytest.mark.parametrize("seed", range(4))
-def test_coupling_is_within_ln_7_of_the_best(seed: int) -> None:
-    rng = np.random.default_rng(seed)
-    scores = rng.standard_normal((300, 5)) * rng.choice([0.1, 3.0, 30.0])
-    said = np.stack([np.exp(coupling.log_shares(scores, boldness)) for boldness in coupling.BOLDNESS])
-    # Seeds 2 and 3: whatever class the play so far thinks least likely.
-    totals, paid, classes = np.zeros(len(said)), 0.0, rng.integers(0, 5, 300)
-    for i in range(300):
-        each = coupling.probabilities(totals, scores[i : i + 1])[0]
-        by_hand = np.exp(-totals + totals.min()) @ said[:, i] / np.exp(-totals + totals.min()).sum()
-        np.testing.assert_allclose(each, by_hand, rtol=1e-9)
-        classes[i] = each.argmin() if seed >= 2 else classes[i]
-        paid -= np.log(each[classes[i]])
-        totals = coupling.after_labels(totals, scores[i : i + 1], classes[i : i + 1], None)
-    assert paid <= totals.min() + np.log(len(coupling.BOLDNESS)) + 1e-9
-    assert np.array_equal(totals, coupling.after_labels(np.zeros(len(said)), scores, classes, None))
 
 
 def unreliability(said: Any, happened: Any) -> float:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from functools import cache
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
@@ -29,11 +29,18 @@ OPTIONS: dict[str, Any] = {
 }
 
 
-def compose(loop: Function, parts: Mapping[Function, Function]) -> Function:
-    """The loop with each hole filled by its part, compiled on first call and cached on disk where that is possible."""
+IN_FLOAT32: dict[str, Any] = OPTIONS | {"fastmath": OPTIONS["fastmath"] - {"arcp"}}
+"""With "arcp" x/√y becomes an estimate in float32 that errs to one side: over a million events a std shrinks by it."""
+
+
+def compose(loop: Function, parts: Mapping[Function, Function], narrow: Collection[Function] = ()) -> Function:
+    """The loop with each hole filled by its part, compiled on first call and cached on disk where that is possible.
+
+    The constants of the holes in ``narrow``, and of all they call, become float32: one double would widen all it meets.
+    """
     import numba
 
-    filled, digest, _ = _fill(loop, parts)
+    filled, digest, _ = _fill(loop, parts, narrow)
     filled.__qualname__ = f"{loop.__qualname__}_{hashlib.sha256(digest).hexdigest()[:20]}"
     try:
         return numba.njit(cache=True, **OPTIONS)(filled)  # type: ignore[no-any-return]
@@ -41,51 +48,63 @@ def compose(loop: Function, parts: Mapping[Function, Function]) -> Function:
         return numba.njit(**OPTIONS)(filled)  # type: ignore[no-any-return]
 
 
-def _fill(function: Function, parts: Mapping[Function, Function]) -> tuple[FunctionType, bytes, bool]:
+def _fill(
+    function: Function, parts: Mapping[Function, Function], narrow: Collection[Function] = (), *, single: bool = False
+) -> tuple[FunctionType, bytes, bool]:
     """A copy of the function that calls compiled parts, a digest of all it reaches, and whether it reaches a hole.
 
-    The copy keeps its file and line numbers, so that tracebacks name the source.
+    The copy keeps its file and line numbers, so that tracebacks name the source. ``single``: its constants are float32.
     """
     assert isinstance(function, FunctionType)
-    digest, open_ended = _code_identity(function.__code__), False
+    code = function.__code__
+    if single:
+        code = code.replace(co_consts=tuple(map(_narrowed, code.co_consts)))
+    digest, open_ended = _code_identity(code) + bytes([single]), False
     bound: dict[str, Any] = {"__builtins__": function.__globals__["__builtins__"], "__name__": function.__module__}
-    for name in sorted(_global_names(function.__code__) & function.__globals__.keys()):
+    for name in sorted(_global_names(code) & function.__globals__.keys()):
         value = function.__globals__[name]
         if value is ns:
             bound[name] = _scalar_ns()
         elif isinstance(value, FunctionType):
             part = parts.get(value, value)
-            bound[name], inner, inner_open = _compiled_part(part, parts)
+            bound[name], inner, inner_open = _compiled_part(part, parts, narrow, single or value in narrow)
             digest, open_ended = digest + inner, open_ended or inner_open or part is not value
         else:
+            value = _narrowed(value) if single else value
             bound[name], digest = value, digest + f"{name}={_identity(value)};".encode()
-    copy = FunctionType(function.__code__, bound, function.__name__, function.__defaults__)
+    copy = FunctionType(code, bound, function.__name__, function.__defaults__)
     copy.__module__, copy.__qualname__ = function.__module__, function.__qualname__
     return copy, hashlib.sha256(digest).digest(), open_ended
 
 
-_closed: dict[Function, tuple[Function, bytes, bool]] = {}
+def _narrowed(constant: Any) -> Any:
+    return np.float32(constant) if type(constant) is float else constant
+
+
+_closed: dict[tuple[Function, bool], tuple[Function, bytes, bool]] = {}
 """Parts that reach no hole: the same in every kernel."""
 
 _made: dict[tuple[str, str, bytes], Function] = {}
 """Parts by what they are made of: kernels that fill their holes alike share them, so each is compiled once a process."""
 
 
-def _compiled_part(function: Function, parts: Mapping[Function, Function]) -> tuple[Function, bytes, bool]:
-    if function in _closed:
-        return _closed[function]
-    copy, digest, open_ended = _fill(function, parts)
-    made = _made.setdefault((copy.__module__, copy.__qualname__, digest), _part(copy))
+def _compiled_part(
+    function: Function, parts: Mapping[Function, Function], narrow: Collection[Function], single: bool
+) -> tuple[Function, bytes, bool]:
+    if (function, single) in _closed:
+        return _closed[function, single]
+    copy, digest, open_ended = _fill(function, parts, narrow, single=single)
+    made = _made.setdefault((copy.__module__, copy.__qualname__, digest), _part(copy, IN_FLOAT32 if single else OPTIONS))
     if not open_ended:
-        _closed[function] = made, digest, open_ended
+        _closed[function, single] = made, digest, open_ended
     return made, digest, open_ended
 
 
-def _part(function: Function) -> Function:
+def _part(function: Function, options: Mapping[str, Any] = OPTIONS) -> Function:
     """Compiled for kernels alone: always inlined, and without the wrappers that Python would call it by."""
     import numba
 
-    return numba.njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, forceinline=True, **OPTIONS)(function)  # type: ignore[no-any-return]
+    return numba.njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, forceinline=True, **options)(function)  # type: ignore[no-any-return]
 
 
 def _global_names(code: CodeType) -> set[str]:
@@ -147,6 +166,7 @@ def _square_root() -> Function:
             function = builder.module.declare_intrinsic("llvm.sqrt", [arguments[0].type])
             return builder.call(function, arguments)
 
-        return types.float64(types.float64), generate
+        number = x if x == types.float32 else types.float64
+        return number(number), generate
 
     return sqrt  # type: ignore[no-any-return]

@@ -76,6 +76,11 @@ def blur(views: Any, rows: Any, event: Event) -> Real:
     _hole("blur")
 
 
+def held(mean: Any, rows: Any, event: Event) -> Real:
+    """The part of ``blur`` that is the square of means, which does not shrink as more is known."""
+    _hole("held")
+
+
 def squares(views: Any) -> tuple[Real, Real]:
     """E‖θ‖² split as (‖mean‖², the rest): what a ridge costs."""
     _hole("squares")
@@ -91,7 +96,22 @@ def forget(views: Any, frame: Any, discount: Real, count: Real) -> None:
     _hole("forget")
 
 
-# --- the kind of rows and of settings gives
+# --- the kind of numbers, of rows and of settings gives
+
+
+def as_numbers(state: Any) -> Any:
+    """A packed state as numbers of the type of its vectors: itself, or twice as many floats."""
+    _hole("as_numbers")
+
+
+def number(x: Real) -> Real:
+    """x in that type. A loop over coordinates runs in it, where no double comes in."""
+    _hole("number")
+
+
+def in_floats() -> bool:
+    """Whether that type is float32."""
+    _hole("in_floats")
 
 
 def span(rows: Any, i: int) -> tuple[int, int]:

@@ -11,7 +11,7 @@ import numpy as np
 from onlinevi import linear
 from onlinevi.families import Family, MeanField, Point
 from onlinevi.losses import Loss
-from onlinevi.rows import Rows, as_labels, as_rows, as_weights, blocks, one_row
+from onlinevi.rows import Rows, as_labels, as_rows, as_weights, blocks, one_row, typed
 from onlinevi.rules import Rule
 from onlinevi.state import Plan, State
 from onlinevi.trace import Record, Recorder, Trace
@@ -34,7 +34,8 @@ class Linear:
     ``average`` keeps the average of all decisions. ``discount`` < 1 forgets, for streams that change: after each event the
     belief moves back to the prior, λ ← γλ + (1 − γ)λ₁ in natural parameters; 0.99 remembers about 100 events. ``missing``
     reads NaN in a row as a missing value of a standardised feature, N(0, 1): it widens the prediction, and the step leaves its
-    weight alone.
+    weight alone. ``dtype="float32"`` keeps beliefs and rows in single precision, for long rows: about twice as fast, and
+    losses to some five digits; the sums over events stay double.
 
     >>> import onlinevi as ovi
     >>> learner = ovi.Linear(loss=ovi.Squared(), rule=ovi.NGVI(step=1.0))
@@ -49,6 +50,7 @@ class Linear:
     average: bool = True
     discount: float = 1.0
     missing: bool = False
+    dtype: str = "float64"
 
     def __post_init__(self) -> None:
         for name, kind in (("loss", Loss), ("rule", Rule), ("family", Family | None)):
@@ -70,6 +72,14 @@ class Linear:
         if not 0.0 < self.discount <= 1.0:
             raise ValueError(
                 f"discount={self.discount!r}: needs 0 < discount ≤ 1; 1 forgets nothing, 0.99 has a memory of 100 events"
+            )
+        object.__setattr__(self, "dtype", getattr(self.dtype, "__name__", str(self.dtype)))  # numpy's own names too
+        if self.dtype not in ("float64", "float32"):
+            raise ValueError(f'dtype={self.dtype!r}: needs "float64" or "float32"')
+        if self.dtype == "float32" and family.correlated:
+            raise ValueError(
+                f"dtype='float32': the covariances of {type(family).__name__} need double precision; leave dtype out, "
+                "or use MeanField()"
             )
         for name, value, unused in (("discount", self.discount, 1.0), ("robust", self.loss.robust, None)):
             if value != unused and not rule.from_belief:
@@ -110,7 +120,7 @@ class Linear:
     def update(self, state: State, x: Any, y: float, weight: float = 1.0) -> tuple[State, Step]:
         """Learn from one event. The state given is left as it is; the step says what was predicted before ``y`` was used."""
         plan = self._check(state)
-        row = np.ascontiguousarray(x, dtype=np.float64)
+        row = typed(x, plan.dtype)
         if row.shape != (plan.dim,):
             raise ValueError(f"x has shape {row.shape}: needs ({plan.dim},), one value a feature")
         array, record, label = state.array.copy(), np.empty((1, 3)), np.empty(1)
@@ -152,7 +162,7 @@ class Linear:
         return wide
 
     def _rows(self, X: Any) -> Rows:
-        return as_rows(X, filled=self.fills_rows)
+        return as_rows(X, filled=self.fills_rows, dtype=None if self.dtype == "float64" else self.dtype)
 
     @property
     def fills_rows(self) -> bool:
@@ -164,9 +174,9 @@ class Linear:
         plan = state.plan
         same = plan.loss is self.loss and plan.rule is self.rule and plan.family is self.family
         same = same and (plan.average, plan.discount, plan.missing) == (self.average, self.discount, self.missing)
-        if not same and plan != _plan(self, plan.dim, plan.horizon):
+        if not (same and plan.dtype == self.dtype) and plan != _plan(self, plan.dim, plan.horizon):
             raise ValueError(
-                "this state belongs to another learner: its loss, rule, family, average, discount or missing differs"
+                "this state belongs to another learner: its loss, rule, family, average, discount, missing or dtype differs"
             )
         return plan
 
@@ -202,13 +212,14 @@ def learn(
     average: bool = True,
     discount: float = 1.0,
     missing: bool = False,
+    dtype: str = "float64",
     horizon: int | None = None,
 ) -> Trace:
     """One pass over a stream: predict each row before its label is used, then learn from it.
 
     X is a matrix (numpy, scipy.sparse) or a table (pandas, polars, pyarrow). ``weights`` multiply the loss, row by row; a
-    weight of 0 is as if the row were absent. ``discount``, for streams that change, and ``missing``, for NaN in X, are those
-    of ``Linear``. ``horizon`` is the number of rows unless given.
+    weight of 0 is as if the row were absent. ``discount``, for streams that change, ``missing``, for NaN in X, and ``dtype``,
+    for speed, are those of ``Linear``. ``horizon`` is the number of rows unless given.
 
     >>> import numpy as np, onlinevi as ovi
     >>> X = np.random.default_rng(0).standard_normal((500, 3))
@@ -216,7 +227,7 @@ def learn(
     >>> bool(trace.average_loss[-1] < 0.3), (trace.mean > [1.5, -2.5, -0.5]).tolist()
     (True, [True, True, True])
     """
-    learner = Linear(loss=loss, rule=rule, family=family, average=average, discount=discount, missing=missing)
+    learner = Linear(loss, rule, family, average, discount, missing, dtype)
     rows = learner._rows(X)
     if rows.count == 0:
         raise ValueError("the stream is empty: X has 0 rows, needs at least one")
@@ -271,18 +282,19 @@ def run_block(
 
 def reason(plan: Plan, row: Vector, label: float, weight: float) -> str:
     """Why the compiled loop refused a row."""
+    single = plan.dtype == "float32"
     if not (np.isfinite(weight) and weight >= 0.0):
         return f"weight {weight}: a weight must be ≥ 0 and finite"
     bad = np.flatnonzero(np.isinf(row) if plan.missing else ~np.isfinite(row))
     if len(bad):
         ways = "set missing=True, drop the row, or fill it in" if np.isnan(row[bad[0]]) else "drop the row, or fill it in"
+        ways += " (in float32 all beyond 3.4e38 is infinite)" if single and np.isinf(row[bad[0]]) else ""
         return f"feature {bad[0]} is {row[bad[0]]}: needs finite numbers; {ways}"
     if not plan.loss.valid_label(np.float64(label), *plan.parameters):
         return plan.loss.refuse_label(label)
     largest = np.nanmax(np.abs(row), initial=0.0)
-    return (
-        f"the step would overflow (label {label}, largest feature {largest:.3g}): {plan.loss.overflow_hint}, or lower the rate"
-    )
+    ways = f"{plan.loss.overflow_hint}, {'lower the rate, or use float64' if single else 'or lower the rate'}"
+    return f"the step would overflow (label {label}, largest feature {largest:.3g}): {ways}"
 
 
 _NO_WEIGHTS = np.empty(0)
@@ -291,6 +303,6 @@ _NO_WEIGHTS = np.empty(0)
 @lru_cache(maxsize=256)
 def _plan(learner: Linear, dim: int, horizon: int | None) -> Plan:
     own = learner.loss, learner.belief_family, learner.rule, learner.average
-    plan = Plan(*own, dim, horizon, discount=learner.discount, missing=learner.missing)
+    plan = Plan(*own, dim, horizon, discount=learner.discount, missing=learner.missing, dtype=learner.dtype)
     _ = plan.settings, plan.frame  # refuse a bad setting now, not at the first event
     return plan

@@ -14,6 +14,7 @@ from onlinevi import ns
 from onlinevi._jit import Function, compose
 from onlinevi.contract import (
     advance,
+    as_numbers,
     at,
     blur,
     bounded,
@@ -21,10 +22,13 @@ from onlinevi.contract import (
     expected,
     filled,
     forget,
+    held,
+    in_floats,
     keeps_std_total,
     lacks,
     moments,
     new_belief,
+    number,
     position,
     settle,
     span,
@@ -40,7 +44,7 @@ from onlinevi.losses import Loss
 from onlinevi.losses.outliers import trust
 from onlinevi.rules import Rule
 from onlinevi.rules.rates import adapted, rate_at, weigh
-from onlinevi.types import Event, Rates, Slopes, Turn
+from onlinevi.types import Event, Moments, Rates, Slopes, Turn
 
 # The head of a packed state; behind it lie the belief, the gradient totals, and the drift where decisions are averaged.
 # SLOPED and SLOPE_SQUARE are for robust losses, of slopes at the decision: Σ weight where there is one, Σ weight·trust·slope².
@@ -65,10 +69,13 @@ def one_pass(
 
     Returns how many rows were used. Fewer than all: the next row was refused, and the state is as that row found it.
     """
-    dim, belief_end = sizes[0], HEAD + sizes[1]
+    numbers, dim = as_numbers(state), sizes[0]
+    start = HEAD * (len(numbers) // len(state))
+    belief_end = start + sizes[1]
     totals_end = belief_end + (sizes[1] if keeps_std_total() else dim)
-    vectors = views(state[HEAD:belief_end], state[belief_end:totals_end], dim)
-    mean, drift = vectors[0], state[totals_end:]
+    vectors = views(numbers[start:belief_end], numbers[belief_end:totals_end], dim)
+    mean, drift = vectors[0], numbers[totals_end : totals_end + sizes[2]]
+    left = np.empty(len(drift) if in_floats() else 0, numbers.dtype)
     weighted, lead, rates_vary = len(weights) > 0, settings[LEAD], settings[STEP_POWER] + settings[PRIOR_POWER] > 0.0
     rates = Rates(settings[STEP_SCALE], 0.0, settings[PER_VARIANCE] > 0.0)
     ridge, moves_always, has_prior_term = 0.0, False, False
@@ -89,7 +96,7 @@ def one_pass(
         event = Event(np.uint64(i), *span(rows, i))
 
         # Decide, then see the label and pay.
-        law = moments(vectors, rows, event)
+        law = in_doubles(moments(vectors, rows, event))
         spread = ns.sqrt(law.variance + law.blur)
         loss = expected(y, law.prediction, 0.0, *parameters)
         cost, steep = loss.value, loss.slope
@@ -131,7 +138,7 @@ def one_pass(
         if len(record) > 0:
             record[recorded, PREDICTION], record[recorded, SPREAD], record[recorded, COST] = law.prediction, spread, cost
             if record.shape[1] > HELD:
-                record[recorded, HELD] = missing_means(mean, rows, event)
+                record[recorded, HELD] = held(mean, rows, event)
             recorded += 1
 
         # An outlier counts less in the step alone: what was paid and seen is summed as it is.
@@ -155,12 +162,12 @@ def one_pass(
         trusted = Slopes(share * slope, share * curvature)
         taken = settle(vectors, rows, event, y, law, trusted, share * weight, rates, parameters)
         if len(drift) > 0:
-            add_decision(drift, mean, rows, event, -count)
-        advance(vectors, rows, event, Turn(law, seen, taken, pull, rates), frame)
+            leave_decision(drift, left, mean, rows, event, number(count))
+        advance(vectors, rows, event, in_numbers(Turn(law, seen, taken, pull, rates)), frame)
         if settings[DISCOUNT] < 1.0:
-            forget(vectors, frame, settings[DISCOUNT], count)
+            forget(vectors, frame, number(settings[DISCOUNT]), count)
         if len(drift) > 0:
-            add_decision(drift, mean, rows, event, count)
+            reach_decision(drift, left, mean, rows, event, number(count))
 
     if not weighted:
         weight_sum += count - state[COUNT]
@@ -170,8 +177,11 @@ def one_pass(
     state[WEIGHT], state[WEIGHT_SQUARE], state[SQUARE] = weight_sum, weight_squares, size_sum
     if bounded():
         state[SLOPED], state[SLOPE_SQUARE] = sloped, slope_squares
-    for k in range(len(state)):
+    for k in range(HEAD):
         if not ns.isfinite(state[k]):
+            return NOT_FINITE
+    for k in range(start, len(numbers)):
+        if not ns.isfinite(numbers[k]):
             return NOT_FINITE
     return used
 
@@ -190,14 +200,48 @@ def many_passes(
     return least
 
 
-def add_decision(drift: Any, mean: Any, rows: Any, event: Event, factor: Any) -> None:
-    """Before and after a step with ∓t, this sums t·(new mean − old mean): the average of all decisions is mean − drift/t.
+def in_doubles(law: Moments) -> Moments:
+    """What is counted once an event is a double, whatever the numbers of the state."""
+    return Moments(
+        np.float64(law.prediction),
+        np.float64(law.variance),
+        np.float64(law.reach),
+        np.float64(law.row_square),
+        np.float64(law.spread_square),
+        np.float64(law.blur),
+    )
 
-    Unlike a sum of decisions it changes only where the row has values.
+
+def in_numbers(turn: Turn) -> Turn:
+    """What a loop over coordinates reads of an event, in the numbers of the state."""
+    law, seen, taken, ridge, rates = turn
+    return Turn(
+        law,
+        Slopes(number(seen.slope), number(seen.curvature)),
+        Slopes(number(taken.slope), number(taken.curvature)),
+        number(ridge),
+        Rates(number(rates.step), number(rates.pull), rates.per_variance),
+    )
+
+
+def leave_decision(drift: Any, left: Any, mean: Any, rows: Any, event: Event, count: Any) -> None:
+    """Before and after a step, these two sum t·(new mean − old mean): the average of all decisions is mean − drift/t.
+
+    Unlike a sum of decisions it changes only where the row has values. In floats, −t·old would drown the rest: the
+    difference is taken first, from the mean that was left.
     """
     for k in range(event.start, event.stop):
         j = position(rows, k)
-        drift[j] += factor * mean[j]
+        if in_floats():
+            left[j] = mean[j]
+        else:
+            drift[j] += -count * mean[j]
+
+
+def reach_decision(drift: Any, left: Any, mean: Any, rows: Any, event: Event, count: Any) -> None:
+    for k in range(event.start, event.stop):
+        j = position(rows, k)
+        drift[j] += count * (mean[j] - left[j]) if in_floats() else count * mean[j]
 
 
 def missing_means(mean: Any, rows: Any, event: Event) -> Any:
@@ -215,7 +259,7 @@ def dense_span(rows: Any, i: int) -> tuple[Any, Any]:
 
 
 def dense_value(rows: Any, event: Event, k: int) -> Any:
-    return np.float64(rows[event.number, k])  # float32 rows too: squares of them would lose half the digits
+    return number(rows[event.number, k])  # float32 rows as doubles: squares of them would lose half the digits
 
 
 def dense_position(rows: Any, k: int) -> int:
@@ -227,7 +271,7 @@ def sparse_span(rows: Any, i: int) -> tuple[Any, Any]:
 
 
 def sparse_value(rows: Any, event: Event, k: int) -> Any:
-    return np.float64(rows[0][k])
+    return number(rows[0][k])
 
 
 def sparse_position(rows: Any, k: int) -> Any:
@@ -250,16 +294,32 @@ def sparse_present(rows: Any, event: Event, k: int) -> Any:
     return 0.0 if sparse_lacks(rows, event, k) else sparse_value(rows, event, k)
 
 
-def no_blur(views: Any, rows: Any, event: Event) -> Any:
+def none_missing(vectors: Any, rows: Any, event: Event) -> Any:
     return 0.0
 
 
 def same_everywhere(setting: Any, j: int) -> Any:
-    return setting
+    return number(setting)
 
 
 def one_each(setting: Any, j: int) -> Any:
-    return setting[j]
+    return number(setting[j])
+
+
+def doubles(state: Any) -> Any:
+    return state
+
+
+def floats(state: Any) -> Any:
+    return state.view(np.float32)
+
+
+def double(x: Any) -> Any:
+    return np.float64(x)
+
+
+def single(x: Any) -> Any:
+    return np.float32(x)
 
 
 def yes() -> bool:
@@ -281,9 +341,14 @@ class Features(NamedTuple):
     """Rates from the gradients seen."""
     missing: bool = False
     """NaN in a row is a missing value."""
+    single: bool = False
+    """Vectors and rows in float32."""
 
 
 PLAIN = Features()
+
+COORDINATES = (moments, variance_after, squares, advance, forget, blur, value, at)
+"""The holes that loop over coordinates, or are called from such loops."""
 
 
 @cache
@@ -318,8 +383,13 @@ def kernel(
             span: sparse_span if sparse else dense_span,
             value: stored if sparse else dense,
             lacks: sparse_lacks if sparse else dense_lacks,
-            blur: family.missing_variance if features.missing else no_blur,
+            blur: family.missing_variance if features.missing else none_missing,
+            held: missing_means if features.missing else none_missing,
             position: sparse_position if sparse else dense_position,
             at: one_each if features.per_coordinate else same_everywhere,
+            as_numbers: floats if features.single else doubles,
+            number: single if features.single else double,
+            in_floats: yes if features.single else no,
         },
+        narrow=COORDINATES if features.single else (),
     )

@@ -37,17 +37,28 @@ def blocks(rows: Rows) -> Iterator[tuple[int, int]]:
         yield start, min(start + size, rows.count)
 
 
+def typed(values: Any, dtype: str | None) -> NDArray[Any]:
+    """C-ordered numbers of this type; None keeps float32 and float64, and makes doubles of others.
+
+    What is too large for float32 becomes infinite, and the row is refused as such.
+    """
+    if dtype is None:
+        dtype = "float32" if values.dtype == np.float32 else "float64"
+    with np.errstate(over="ignore"):
+        return np.ascontiguousarray(values, dtype=dtype)
+
+
 class DenseRows:
     """A matrix that numpy can slice by rows."""
 
     sparse = False
 
-    def __init__(self, matrix: NDArray[Any]) -> None:
+    def __init__(self, matrix: NDArray[Any], dtype: str | None = None) -> None:
         if matrix.ndim != 2:
             raise ValueError(f"X has shape {matrix.shape}: needs rows × features; for one feature use X.reshape(-1, 1)")
         if matrix.dtype.kind not in "fiub":
             raise TypeError(f"X holds {matrix.dtype}, such as {matrix.flat[0]!r}: needs numbers; encode categories first")
-        self.matrix = matrix
+        self.matrix, self.dtype = matrix, dtype
         self.count, self.dim = matrix.shape
 
     @property
@@ -56,8 +67,7 @@ class DenseRows:
 
     def block(self, start: int, stop: int) -> NDArray[Any]:
         # The order of the values in memory decides the order of summation, so all blocks are brought to one.
-        part = self.matrix[start:stop]
-        return np.ascontiguousarray(part, dtype=part.dtype if part.dtype in (np.float32, np.float64) else np.float64)
+        return typed(self.matrix[start:stop], self.dtype)
 
     def take(self, numbers: NDArray[np.int64]) -> NDArray[Any]:
         if not len(numbers):
@@ -68,14 +78,14 @@ class DenseRows:
 class TableRows(DenseRows):
     """A pandas, polars or pyarrow table, copied a block at a time."""
 
-    def __init__(self, table: Any) -> None:
+    def __init__(self, table: Any, dtype: str | None = None) -> None:
         self.table = table
         self.count, self.dim = table.shape
-        super().__init__(self._numbers(0, min(1, self.count)))
+        super().__init__(self._numbers(0, min(1, self.count)), dtype)
         self.count = table.shape[0]
 
     def block(self, start: int, stop: int) -> NDArray[Any]:
-        return np.ascontiguousarray(self._numbers(start, stop))
+        return typed(self._numbers(start, stop), self.dtype)
 
     def _numbers(self, start: int, stop: int) -> NDArray[Any]:
         table, part = self.table, slice(start, stop)
@@ -100,13 +110,12 @@ class SparseRows:
 
     sparse = True
 
-    def __init__(self, matrix: Any) -> None:
+    def __init__(self, matrix: Any, dtype: str | None = None) -> None:
         matrix = matrix.tocsr()
         if not matrix.has_canonical_format:
             matrix = matrix.copy()
             matrix.sum_duplicates()
-        kind = matrix.data.dtype
-        self.data = matrix.data if kind in (np.float32, np.float64) else matrix.data.astype(np.float64)
+        self.data = typed(matrix.data, dtype)
         self.indices, self.starts = matrix.indices, matrix.indptr
         self.count, self.dim = matrix.shape
         self.values_a_row = len(self.data) / max(1, self.count)
@@ -134,13 +143,13 @@ class SpreadRows(DenseRows):
         return filled
 
 
-def as_rows(X: Any, *, filled: bool = False) -> Rows:
-    """X as rows; ``filled`` asks for dense blocks even where X is sparse."""
+def as_rows(X: Any, *, filled: bool = False, dtype: str | None = None) -> Rows:
+    """X as rows; ``filled`` asks for dense blocks even where X is sparse, ``dtype`` for numbers of this type."""
     if hasattr(X, "tocsr"):
-        return SpreadRows(SparseRows(X)) if filled else SparseRows(X)
+        return SpreadRows(SparseRows(X, dtype)) if filled else SparseRows(X, dtype)
     if hasattr(X, "columns") and hasattr(X, "shape"):
-        return TableRows(X)
-    return DenseRows(np.asarray(X))
+        return TableRows(X, dtype)
+    return DenseRows(np.asarray(X), dtype)
 
 
 def one_row(rows: Rows, i: int) -> NDArray[Any]:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from onlinevi import linear
 from onlinevi._jit import Function
@@ -30,6 +32,8 @@ class Plan:
     discount: float = field(default=1.0, kw_only=True)
     missing: bool = field(default=False, kw_only=True)
     """Whether NaN in a row is a missing value, N(0, 1)."""
+    dtype: str = field(default="float64", kw_only=True)
+    """Of the vectors and of the rows; the sums are doubles."""
 
     @cached_property
     def settings(self) -> Vector:
@@ -58,13 +62,16 @@ class Plan:
         return rate.fitted(self.rule.best_constant(prior, Belief(mean_low, std_low), Belief(mean_high, std_high)))
 
     @cached_property
-    def sizes(self) -> tuple[int, int]:
-        """How many coordinates there are, and how many floats a belief over them takes."""
-        return self.dim, self.family.belief_size(self.dim)
+    def sizes(self) -> tuple[int, int, int]:
+        """How many coordinates there are, and how many numbers a belief over them and the drift take."""
+        return self.dim, self.family.belief_size(self.dim), self.dim if self.average else 0
 
     @cached_property
     def frame(self) -> Vector:
-        return self.family.frame(self.dim)
+        frame = self.family.frame(self.dim)
+        if self.dtype == "float32":
+            check_single(frame)
+        return frame
 
     @cached_property
     def parameters(self) -> tuple[float, ...]:
@@ -100,23 +107,32 @@ class Plan:
             robust=self.loss.robust is not None,
             adaptive=isinstance(self.rule.step_rate, Adaptive),
             missing=self.missing,
+            single=self.dtype == "float32",
         )
 
     @cached_property
     def parts(self) -> dict[str, slice]:
-        """Where the vectors lie in the packed array."""
-        belief = self.sizes[1]
+        """Where the vectors lie among the ``numbers`` of a packed array."""
+        _, belief, drift = self.sizes
         totals = belief if self.rule.keeps_std_total else self.dim
-        ends = np.cumsum([linear.HEAD, belief, totals, self.dim if self.average else 0]).tolist()
+        ends = np.cumsum([linear.HEAD * 8 // np.dtype(self.dtype).itemsize, belief, totals, drift]).tolist()
         return {name: slice(*ends[k : k + 2]) for k, name in enumerate(("belief", "totals", "drift"))}
+
+    def numbers(self, array: Vector) -> NDArray[Any]:
+        """A packed array as numbers of the vectors' type: of float32, two in each double."""
+        return array.view(self.dtype)
+
+    def zeros(self) -> Vector:
+        """A packed array of zeros."""
+        return np.zeros(math.ceil(self.parts["drift"].stop * np.dtype(self.dtype).itemsize / 8))
 
     def predict(self, belief: Any, x: Any) -> tuple[Any, Any]:
         """(a, v²): mean and variance of the prediction at a row, or at each row of a matrix."""
         return (self.family.predict_missing if self.missing else self.family.predict)(belief, x)
 
     def start(self) -> State:
-        array = np.zeros(self.parts["drift"].stop)
-        array[self.parts["belief"]] = self.family.pack(self.family.init(self.dim))
+        array = self.zeros()
+        self.numbers(array)[self.parts["belief"]] = self.family.pack(self.family.init(self.dim))
         return State(array, self)
 
     def widened(self, dim: int) -> Plan:
@@ -125,6 +141,16 @@ class Plan:
 
     def __getstate__(self) -> dict[str, Any]:  # compiled kernels are made anew
         return {name: getattr(self, name) for name in self.__dataclass_fields__}
+
+
+def check_single(frame: Vector) -> None:
+    """Refuse a prior that float32 has no number for, or a box that it would make another."""
+    with np.errstate(over="ignore"):
+        narrow = frame.astype(np.float32)
+    if not ((np.isfinite(frame) == np.isfinite(narrow)) & ((frame == 0.0) == (narrow == 0.0))).all():
+        raise ValueError(
+            "the prior or the box has values that float32 cannot hold: keep them within 1e-38 and 1e38, or leave dtype out"
+        )
 
 
 class State:
@@ -136,14 +162,20 @@ class State:
         array.setflags(write=False)
         self.array, self.plan = array, plan
 
+    def vector(self, name: str) -> Vector:
+        """The belief, the totals or the drift, in doubles: a view, or of float32 a copy."""
+        found = self.plan.numbers(self.array)[self.plan.parts[name]].astype(np.float64, copy=False)
+        found.setflags(write=False)
+        return found
+
     @property
     def belief(self) -> Belief:
-        return self.plan.family.unpack(self.array[self.plan.parts["belief"]], self.plan.dim)
+        return self.plan.family.unpack(self.vector("belief"), self.plan.dim)
 
     @property
     def mean(self) -> Vector:
         """The decision: the mean of the weights."""
-        return self.array[linear.HEAD : linear.HEAD + self.plan.dim]
+        return self.vector("belief")[: self.plan.dim]
 
     @property
     def std(self) -> Vector:
@@ -204,8 +236,7 @@ class State:
     @property
     def gradient(self) -> Vector:
         """Σ gradient of E_q[loss] in the mean = Σ e1·x, ridge included."""
-        start = self.plan.parts["totals"].start
-        return self.array[start : start + self.plan.dim]
+        return self.vector("totals")[: self.plan.dim]
 
     @property
     def average_loss(self) -> float:
@@ -217,7 +248,7 @@ class State:
         """The average of all decisions so far: what online-to-batch conversion predicts with."""
         if not self.plan.average:
             raise ValueError("the average decision was not kept: set average=True")
-        return np.asarray(self.mean - self.array[self.plan.parts["drift"]] / max(self.count, 1))
+        return np.asarray(self.mean - self.vector("drift") / max(self.count, 1))
 
     def widened(self, dim: int) -> State:
         """For rows with further columns at the end, as if these had been 0 so far: their weights are at the prior."""
@@ -230,13 +261,14 @@ class State:
         start = plan.start()
         array = np.array(start.array)
         array[: linear.HEAD] = self.array[: linear.HEAD]
+        numbers = plan.numbers(array)
         for name in ("belief", "totals", "drift"):
-            was, now = self.array[old.parts[name]], start.array[plan.parts[name]]
+            was, now = self.vector(name), start.vector(name)
             if len(was) == old.sizes[1]:  # a belief, or totals laid out as one
                 parts = zip(old.family.unpack(was, old.dim), plan.family.unpack(now, dim), strict=True)
-                array[plan.parts[name]] = plan.family.pack(type(start.belief)._make(placed(*pair) for pair in parts))
+                numbers[plan.parts[name]] = plan.family.pack(type(start.belief)._make(placed(*pair) for pair in parts))
             else:
-                array[plan.parts[name]] = placed(was, now)
+                numbers[plan.parts[name]] = placed(was, now)
         return State(array, plan)
 
     def __repr__(self) -> str:

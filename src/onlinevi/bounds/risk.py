@@ -11,7 +11,7 @@ from onlinevi.bounds.bound import Bound, positive, whole
 
 
 def online_to_batch(*, best_risk: float, regret: Bound, count: int) -> Bound:
-    """E[risk(θ̄_T)] ≤ E_{q_u}[risk] + regret/T, for a convex loss; ``best_risk`` is that of the regret's comparator q_u."""
+    """``E[risk(θ̄_T)] ≤ E_{q_u}[risk] + regret/T``, for a convex loss; ``best_risk`` is that of the regret's comparator q_u."""
     whole(count)
     terms = {"comparator": best_risk, **{name: term / count for name, term in regret.terms.items()}}
     trivial = best_risk + regret.trivial / count

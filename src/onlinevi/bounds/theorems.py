@@ -45,6 +45,24 @@ def sva(
     return Bound("SVA", terms, trivial=_trivial(lipschitz, diameter, count))
 
 
+def sva_per_sqrt(
+    *,
+    step: float,
+    count: int,
+    lipschitz: float,
+    kl: float,
+    strong_convexity: float = 1.0,
+    diameter: float = math.inf,
+) -> Bound:
+    """SVA with the rates c/√t, c = ``step``: (c·L²/α + KL(q_u‖prior)/c)·√T. It is ``sva_schedule`` with Σ 1/√t ≤ 2√T."""
+    whole(count)
+    positive(step=step, strong_convexity=strong_convexity)
+    non_negative(lipschitz=lipschitz, kl=kl)
+    root = math.sqrt(count)
+    terms = {"gradients": step * lipschitz**2 / strong_convexity * root, "divergence": kl / step * root}
+    return Bound("SVA, c/√t", terms, trivial=_trivial(lipschitz, diameter, count))
+
+
 def sva_best_rate(*, count: int, lipschitz: float, kl: float, strong_convexity: float = 1.0) -> float:
     """The rate that makes ``sva`` least: √(α·KL/T)/L."""
     whole(count)
@@ -140,6 +158,16 @@ def oga_el(*, step: float, count: int, lipschitz: float, distance: float, diamet
     non_negative(lipschitz=lipschitz, distance=distance)
     terms = {"gradients": 0.5 * step * lipschitz**2 * count, "distance": distance**2 / (2.0 * step)}
     return Bound("OGA-EL", terms, trivial=_trivial(lipschitz, diameter, count))
+
+
+def oga_el_per_sqrt(*, step: float, count: int, lipschitz: float, diameter: float) -> Bound:
+    """OGA and OGA-EL with steps of size κ/√t, κ = ``step``: (D²/(2κ) + κ·L²)·√T, against every point of the domain."""
+    whole(count)
+    positive(step=step)
+    non_negative(lipschitz=lipschitz, diameter=diameter)
+    root = math.sqrt(count)
+    terms = {"domain": diameter**2 / (2.0 * step) * root, "gradients": step * lipschitz**2 * root}
+    return Bound("OGA-EL, κ/√t", terms, trivial=_trivial(lipschitz, diameter, count))
 
 
 def oga_el_divergence(

@@ -65,10 +65,11 @@ def _sum_of_means(state: State) -> Vector:
 def rounding(state: State, comparator: float, furthest: float, *, curved: bool) -> float:
     """How much rounding can change the bound at a comparator of this length, at most, for decisions up to ``furthest`` long.
 
-    A sum of n terms errs by n·2⁻⁵³ of their sizes, and by Cauchy–Schwarz Σ ‖gradient_t‖ ≤ √(n·Σ ‖gradient_t‖²). What a
-    prediction lost to rounding costs nothing: the tangent is taken at the prediction that was made.
+    A sum of n terms errs by n·2⁻⁵³ of their sizes, in float32 by n·2⁻²⁴, and by Cauchy–Schwarz
+    Σ ‖gradient_t‖ ≤ √(n·Σ ‖gradient_t‖²). What a prediction lost to rounding costs nothing: the tangent is taken at the
+    prediction that was made.
     """
-    unit = FORMULA + 2.0 * UNIT * (state.count + state.plan.dim + 8.0)
+    unit = FORMULA + float(np.finfo(state.plan.dtype).eps) * (state.count + state.plan.dim + 8.0)
     steepness = np.sqrt(state.count * state.gradient_square)
     size = abs(state.expected_loss) + abs(state.loss) + (comparator + 2.0 * furthest) * steepness
     if state.plan.missing:  # Σ e2·blur is at most Σ (e1·a + e2·v²) + Σ |e1·a|

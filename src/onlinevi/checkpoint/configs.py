@@ -11,6 +11,7 @@ import numpy as np
 
 from onlinevi.auto import Auto
 from onlinevi.checkpoint.format import CheckpointError
+from onlinevi.classes import Classes
 from onlinevi.ewa import AdaHedge, Aggregate
 from onlinevi.families import Box, Family, FullCovariance, LowRank, MeanField, Point
 from onlinevi.inputs import Inputs
@@ -41,7 +42,7 @@ C = TypeVar("C", bound=Loss | Rule | Rate | Family)
 OURS: dict[str, type] = {
     kind.__name__: kind
     for kind in (
-        *(Linear, Auto, Prepared, Aggregate, AdaHedge, Inputs, Calibration),
+        *(Linear, Auto, Prepared, Classes, Aggregate, AdaHedge, Inputs, Calibration),
         *(Squared, Hinge, Logistic, Absolute, Pinball, Poisson),
         *(OGA, OGAEL, SVA, SVB, NGVI, Implicit),
         *(Constant, PerHorizon, PerSqrt, PerStep, PaperSVB, StronglyConvex, Adaptive),

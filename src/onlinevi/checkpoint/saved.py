@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, TypeAlias
 from onlinevi.auto import Auto, AutoState
 from onlinevi.checkpoint import format as container
 from onlinevi.checkpoint.atomic import replace_file
+from onlinevi.checkpoint.classes import describe_classes, restore_classes
 from onlinevi.checkpoint.configs import Decoder, encode
 from onlinevi.checkpoint.format import Archive, CheckpointError, refusing
 from onlinevi.checkpoint.pools import describe_auto, describe_pool, restore_auto, restore_pool
@@ -23,6 +24,7 @@ from onlinevi.checkpoint.states import (
     restore_linear,
     restore_residuals,
 )
+from onlinevi.classes import Classes, ClassesState
 from onlinevi.ewa import Aggregate, AggregateState, Played
 from onlinevi.inputs import Inputs, InputState
 from onlinevi.learner import Linear
@@ -48,6 +50,7 @@ KINDS = (
     Kind(Linear, State, describe_linear, restore_linear),
     Kind(Auto, AutoState, describe_auto, restore_auto),
     Kind(Prepared, PreparedState, describe_prepared, restore_prepared),
+    Kind(Classes, ClassesState, describe_classes, restore_classes),
     Kind(Aggregate, AggregateState, describe_pool, restore_pool),
     Kind(Inputs, InputState, describe_inputs, restore_inputs),
     Kind(Calibration, Calibrated, describe_residuals, restore_residuals),

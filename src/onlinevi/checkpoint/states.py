@@ -54,9 +54,11 @@ def describe_linear(learner: Linear, state: State, at: str) -> tuple[Facts, Arra
     plan = state.plan
     if plan != learner.plan(plan.dim, plan.horizon):
         raise CheckpointError(FOREIGN)
-    check_finite(state.array, "state")
+    check_finite(state.array[: linear.HEAD], "state")
     sizes = {"dim": int(plan.dim), "horizon": None if plan.horizon is None else int(plan.horizon)}
-    arrays = {at + name: state.array[where] for name, where in plan.parts.items() if where.stop > where.start}
+    arrays = {at + name: state.vector(name) for name, where in plan.parts.items() if where.stop > where.start}
+    for vector in arrays.values():
+        check_finite(vector, "state")
     return sizes | {"sums": numbers_of(state.array, SUMS)}, arrays
 
 
@@ -67,11 +69,15 @@ def restore_linear(learner: Linear, facts: Facts, archive: Archive, at: str) -> 
     for name, where in plan.parts.items():
         if archive.length(at + name) != where.stop - where.start:
             raise CheckpointError(f"its {name!r} has {archive.length(at + name)} values, not {where.stop - where.start}")
-    array = np.zeros(plan.parts["drift"].stop)
+    array = plan.zeros()
     put_numbers(array, facts["sums"], SUMS)
     for name, where in plan.parts.items():
-        archive.fill(at + name, array[where])
-    check_finite(array, "state")
+        vector = plan.numbers(array)[where]
+        doubles = vector if vector.dtype == np.float64 else np.empty(len(vector))
+        archive.fill(at + name, doubles)
+        with np.errstate(over="ignore"):  # refused below
+            vector[:] = doubles
+        check_finite(vector, "state")
     return State(array, plan)
 
 

@@ -13,12 +13,14 @@ from collections.abc import Sequence
 from onlinevi import __version__
 from onlinevi.cli import bounds, compare, data, info, merge, predict, report, reproduce, run
 
-EXITS = "Exit codes: 0 done; 1 failed; 2 a wrong call, data that cannot be had, or a bad row; 130 interrupted; 143 terminated."
+EXAMPLE = "example: onlinevi run patients.csv --target diagnosis --out out"
+EXITS = """Exit codes: 0 done; 1 failed; 2 a wrong call, data that cannot be had, or a bad row;
+130 interrupted; 143 terminated."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; its exit code."""
-    options = _parser().parse_args(arguments)
+    options = command_parser().parse_args(arguments)
     options.arguments = sys.argv[1:] if arguments is None else list(arguments)
     try:
         return int(options.command(options))
@@ -33,8 +35,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 2
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="onlinevi", description="Online Bayesian learning with guarantees.", epilog=EXITS)
+def command_parser() -> argparse.ArgumentParser:
+    """The parser of all commands."""
+    parser = argparse.ArgumentParser(
+        prog="onlinevi",
+        description="Online Bayesian learning with guarantees.",
+        epilog=f"{EXAMPLE}\n\n{EXITS}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     parser.add_argument("--version", action="version", version=f"onlinevi {__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     for command in (run, predict, info, merge, report, compare, reproduce, data, bounds):

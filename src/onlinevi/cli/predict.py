@@ -19,7 +19,9 @@ def add(commands: Commands) -> None:
     )
     command.add_argument("model", type=Path, metavar="MODEL", help="model.ovi, or the checkpoint, of a run")
     command.add_argument("file", metavar="FILE", help="with the columns of the run's file; - is standard input")
-    command.add_argument("-o", "--out", type=Path, metavar="OUT", help=".csv or .ndjson (default: CSV to standard output)")
+    command.add_argument(
+        "-o", "--out", type=Path, metavar="OUT", help=".csv, .ndjson, .parquet or .arrow (default: CSV to standard output)"
+    )
     command.add_argument("--bad-rows", default="stop", metavar="WHAT", help="stop, skip, or a file for them (default: stop)")
     command.set_defaults(command=_run)
 
@@ -29,7 +31,8 @@ def _run(options: argparse.Namespace) -> int:
     from onlinevi.job import load_job
     from onlinevi.job.left_out import LeftOut
     from onlinevi.job.predicting import absent_columns, predict_stream
-    from onlinevi.job.predictions import check_format
+    from onlinevi.job.predictions import check_format, columns_of, open_table
+    from onlinevi.job.text_table import TextTable
 
     if options.out is not None:
         check_format(options.out)
@@ -37,11 +40,17 @@ def _run(options: argparse.Namespace) -> int:
     with open_stream(options.file, bad=left_out) as stream, closing(left_out):
         if absent := absent_columns(job, stream):
             print(f"not in {options.file}, so missing in every row: {', '.join(absent)}", file=sys.stderr)
+        columns = columns_of(job.kind, labels=False)
         if options.out is None:
-            predict_stream(job, stream, sys.stdout.write, left_out)
+            table = TextTable(columns, sys.stdout.write)
+            table.head()
+            predict_stream(job, stream, table, left_out)
         else:
-            with options.out.open("w", encoding="utf-8", newline="") as file:
-                predict_stream(job, stream, file.write, left_out, as_json=options.out.suffix != ".csv")
+            with closing(open_table(options.out, columns)) as file:
+                try:
+                    predict_stream(job, stream, file, left_out)
+                finally:  # the rows before a bad one, or before Ctrl-C
+                    file.finish()
         left_out.settle()
     if left_out.count:
         print(bad_rows(left_out.count) + " left out", file=sys.stderr)

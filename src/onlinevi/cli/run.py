@@ -6,16 +6,19 @@ import argparse
 import json
 import sys
 from contextlib import ExitStack
+from dataclasses import replace
 from datetime import UTC, datetime
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
-from onlinevi.cli.parser import Commands, bad_rows
+from onlinevi.cli.asked import RULES, add_asked, add_family, settings_of
+from onlinevi.cli.parser import Commands, bad_rows, write_json
 
 EXAMPLES = """examples:
   onlinevi run patients.csv --target diagnosis --out out
-  tail -f clicks.ndjson | onlinevi run - --target clicked --predictions said.csv
+  tail -f clicks.ndjson | onlinevi run - --target clicked --predictions said.ndjson
+  onlinevi run flats.parquet --target price --task quantile --level 0.5 --predictions said.parquet
   onlinevi run big.csv.gz --target price --checkpoint price.ovi --resume    # the same call starts it and goes on after a stop
 
 A stop by Ctrl-C or SIGTERM waits for the batch, writes what is known, and exits with 130 or 143. A bad row with
@@ -30,65 +33,51 @@ def add(commands: Commands) -> None:
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    command.add_argument(
-        "file", metavar="FILE", help="CSV, NDJSON, Parquet, Arrow or LIBSVM, packed or not; - is standard input"
-    )
-    command.add_argument("--target", required=True, metavar="COL", help="the column to predict; label in LIBSVM files")
-    command.add_argument("--task", choices=("classes", "numbers", "counts", "quantile"), help="default: by the labels")
-    command.add_argument(
-        "--loss", choices=("logistic", "hinge", "squared", "absolute", "poisson", "pinball"), help="default: the task's"
-    )
-    command.add_argument("--level", type=float, default=0.9, metavar="P", help="of the quantile (default: 0.9)")
-    command.add_argument(
+    add_asked(command)
+    learner = command.add_argument_group("learner")
+    rule = learner.add_mutually_exclusive_group()
+    rule.add_argument(
         "--rule",
-        choices=("auto", "sva", "svb", "ngvi", "oga", "oga-el", "implicit"),
+        choices=RULES,
         default="auto",
         help="auto needs nothing set; the others are one rule, on the same prepared rows (default: auto)",
     )
-    command.add_argument("--out", type=Path, metavar="DIR", help="for run.json, model.ovi and report.html")
-    command.add_argument(
-        "--predictions", type=Path, metavar="FILE", help="each prediction, made before its label; .csv, .ndjson"
-    )
-    command.add_argument(
-        "--bad-rows", default="stop", metavar="WHAT", help="stop, skip, or a file to write them to (default: stop)"
-    )
-    command.add_argument("--drop", type=_names, default=(), metavar="A,B", help="columns to leave out")
-    command.add_argument("--keep", type=_names, default=(), metavar="A,B", help="the only columns to use")
-    command.add_argument("--missing", choices=("nan", "zero", "refuse"), default="nan", help="missing values (default: nan)")
-    command.add_argument("--delay", type=int, default=0, metavar="N", help="labels come N rows late (default: 0)")
-    command.add_argument(
-        "--rows", type=_range, default=(0, None), metavar="A:B", help="only rows A to B − 1, counted from 0 (default: all)"
-    )
-    command.add_argument(
+    rule.add_argument("--auto", dest="rule", action="store_const", const="auto", help="the same as --rule auto")
+    add_family(learner)
+    learner.add_argument(
         "--prepare-like", metavar="MODEL", help="take columns and their scales from a model and keep them; for onlinevi merge"
     )
-    command.add_argument("--checkpoint", type=Path, metavar="FILE", help="default: DIR/model.ovi with --out")
-    command.add_argument("--every", type=int, default=100_000, metavar="N", help="rows between checkpoints (default: 100000)")
-    command.add_argument("--resume", action="store_true", help="go on from the checkpoint, if there is one")
-    command.add_argument("--json", action="store_true", help="print the summary as one JSON object")
+    files = command.add_argument_group("what to write")
+    files.add_argument("--out", type=Path, metavar="DIR", help="for run.json, model.ovi and report.html")
+    files.add_argument(
+        "--predictions",
+        type=Path,
+        metavar="FILE",
+        help="of each row before its label is used; .csv, .ndjson, .parquet, .arrow",
+    )
+    files.add_argument(
+        "--checkpoint", type=Path, metavar="FILE", help="all that is learned, to go on from (default: DIR/model.ovi)"
+    )
+    files.add_argument("--every", type=int, default=100_000, metavar="N", help="rows between checkpoints (default: 100000)")
+    files.add_argument("--resume", action="store_true", help="go on from the checkpoint, if there is one")
+    files.add_argument(
+        "--hindsight",
+        action=argparse.BooleanOptionalAction,
+        help="read the file once more for the best fixed weights and the regret against them; for any size, in memory that "
+        "grows with the rows (default: where they have at most 2,097,152 values in 128 columns)",
+    )
+    files.add_argument("--json", action="store_true", help="print the summary as one JSON object")
     command.set_defaults(command=_run)
-
-
-def _names(text: str) -> tuple[str, ...]:
-    return tuple(name.strip() for name in text.split(",") if name.strip())
-
-
-def _range(text: str) -> tuple[int, int | None]:
-    first, colon, end = text.partition(":")
-    if not colon:
-        raise argparse.ArgumentTypeError(f"{text!r}: needs a first row and an end, such as 0:5000, 5000: or :5000")
-    return int(first or 0), int(end) if end else None
 
 
 def _run(options: argparse.Namespace) -> int:
     from onlinevi.cli.ticker import Ticker
-    from onlinevi.job import Settings, results
+    from onlinevi.job import results
+    from onlinevi.job.looking_back import LookedBack, look_back
     from onlinevi.job.running import Places, Run
     from onlinevi.job.stopper import Stopped, Stopper
 
-    own = ("target", "task", "loss", "rule", "level", "missing", "keep", "drop", "delay", "prepare_like")
-    first, end = options.rows
-    settings = Settings(**{name: getattr(options, name) for name in own}, first_row=first, end_row=end)
+    settings = replace(settings_of(options, options.rule, options.family), prepare_like=options.prepare_like)
     if options.out is not None:
         options.out.mkdir(parents=True, exist_ok=True)
     checkpoint = options.checkpoint or (options.out / "model.ovi" if options.out is not None else None)
@@ -109,9 +98,16 @@ def _run(options: argparse.Namespace) -> int:
         )
         ticker = Ticker(options.file, job.account.count) if sys.stderr.isatty() else None
         ended, why = run.go(stopper, ticker)
+        back = LookedBack()
+        if ended == "end" and job.account.count and options.hindsight is not False:
+            if ticker is not None:
+                ticker.say("looking for the best in hindsight; Ctrl-C leaves it out")
+            back = look_back(job, options.file, stopper, any_size=options.hindsight is True)
         if ticker is not None:
             ticker.end()
-        document = results(job, ended).to_json()
+        document = results(job, ended, back).to_json()
+    if back.why and options.hindsight:
+        print(f"no best in hindsight: {back.why}", file=sys.stderr)
     if why is not None:
         print(f"onlinevi: {why}", file=sys.stderr)
     elif not document["summary"]["events"]:
@@ -122,13 +118,7 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _write(out: Path, document: dict[str, Any]) -> list[Path]:
-    from onlinevi.checkpoint.atomic import replace_file
-
-    def write(file: BinaryIO) -> None:
-        file.write(json.dumps(document, ensure_ascii=False).encode())
-
-    replace_file(out / "run.json", write)
-    wrote = [out / "run.json", out / "model.ovi"]
+    wrote = [write_json(out / "run.json", document), out / "model.ovi"]
     if find_spec("plotly") is not None:
         from onlinevi.report import write_report
 
@@ -141,8 +131,11 @@ def _tell(document: dict[str, Any], wrote: list[Path], *, as_json: bool) -> None
     if as_json:
         told = {name: value for name, value in summary.items() if name != "bad_rows"}
         told |= {"bad_rows": summary["bad_rows"]["count"], "task": task["kind"], "target": task["target"]}
-        regret = document["regret"]
-        told["certified_regret"] = regret["certified"][-1] if regret else None
+        best, regret = document["hindsight"], document["regret"] or {}
+        told["hindsight"] = best["value"] if best else None
+        told["no_hindsight"] = document["without_hindsight"] or None
+        for name, part in (("regret", "observed"), ("certified_regret", "certified")):
+            told[name] = values[-1] if (values := regret.get(part)) else None
         print(json.dumps(told | {"wrote": [str(path) for path in wrote]}, ensure_ascii=False))
         return
     print(f"{task['sentence']}.")

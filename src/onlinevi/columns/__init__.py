@@ -19,6 +19,6 @@
 
 from onlinevi.columns.encode import Encoded, encode
 from onlinevi.columns.schema import Columns, Schema
-from onlinevi.columns.task import Task, guess_task
+from onlinevi.columns.task import MOST_CLASSES, Task, guess_task
 
-__all__ = ["Columns", "Encoded", "Schema", "Task", "encode", "guess_task"]
+__all__ = ["MOST_CLASSES", "Columns", "Encoded", "Schema", "Task", "encode", "guess_task"]

@@ -52,8 +52,11 @@ class Columns:
         if self.hash_bits is not None and not 1 <= self.hash_bits <= MOST_HASH_BITS:
             raise ValueError(f"hash_bits={self.hash_bits}: needs 1 to {MOST_HASH_BITS}; 18 is a common choice")
 
-    def learn(self, seen: Sequence[Batch], target: str | None = None, task: Task | None = None) -> Schema:
-        """The schema for a stream that begins with these rows, as ``stream.peek()`` gives them."""
+    def learn(self, seen: Sequence[Batch], target: str | None = None, task: Task | Literal["classes"] | None = None) -> Schema:
+        """The schema for a stream that begins with these rows, as ``stream.peek()`` gives them.
+
+        ``task="classes"`` tells that the labels are classes, whose names are those of these rows.
+        """
         if not any(map(len, seen)):
             raise ValueError("no rows to learn the columns from: the stream is empty")
         of_indices = any(batch.matrix is not None for batch in seen)
@@ -64,9 +67,10 @@ class Columns:
         unknown = [name for name in asked if name not in names]
         if unknown:
             raise ValueError(f"no column is called {unknown[0]!r}: the first rows have {', '.join(map(repr, names))}")
-        if target is not None and task is None:
-            task = guess_task(batch.columns[target] for batch in seen if target in batch.columns)
-        schema = Schema(self, target, task, {}, ())
+        if target is not None and not isinstance(task, Task):
+            labels = [batch.columns[target] for batch in seen if target in batch.columns]
+            task = guess_task(labels, classes=task == "classes")
+        schema = Schema(self, target, task if isinstance(task, Task) else None, {}, ())
         wanted = [] if of_indices else [name for name in names if schema.wants(name)]
         blocks = {name: [batch.columns[name] for batch in seen if name in batch.columns] for name in wanted}
         kinds = {name: schema.told(name) or kind_of(name, blocks[name]) for name in wanted}
@@ -84,8 +88,7 @@ class Columns:
             if name in batch.columns
             for text in batch.columns[name].unique().to_pylist()
         }
-        hashed = self.hash_bits is not None and "category" in kinds.values()
-        return hashed or len(names) > SPARSE_FROM or of_indices
+        return self.hash_bits is not None or len(names) > SPARSE_FROM or of_indices
 
 
 @dataclass(frozen=True)
@@ -121,6 +124,13 @@ class Schema:
             return str(place - self.hashed)
         column, part = self.features[place - self.hashed - self.indices]
         return f"{column}.{part}" if part[:1].isalpha() else column + part
+
+    def kind(self, place: int) -> Kind | None:
+        """The kind of the column that the feature in this place is of."""
+        if place < self.hashed:
+            return "category"
+        first = self.hashed + self.indices
+        return "number" if place < first else self.kinds[self.features[place - first][0]]
 
     @property
     def numbers(self) -> set[str]:

@@ -19,6 +19,8 @@ LARGEST_COUNT = 100
 """Whole numbers from 0 beyond this are more likely measured than counted."""
 
 MOST_CODES = 50
+MOST_CLASSES = 100
+"""New classes join up to here: a column in which every row has a name of its own is no target."""
 LACKS = "the label is missing"
 
 
@@ -26,7 +28,8 @@ LACKS = "the label is missing"
 class Task:
     """Labels as a loss wants them: −1 and +1 for two classes, 0, 1, 2 … for more, numbers as they are.
 
-    ``names`` are the classes in the order of these codes; of more than two, new ones join at the end as they come.
+    ``names`` are the classes in the order of these codes; of more than two, new ones join at the end as they come, up to
+    ``MOST_CLASSES``.
     """
 
     kind: TaskKind
@@ -58,24 +61,28 @@ class Task:
         grows = len(self.names) > 2
         if grows:
             for _, number in spelled.met():
-                if names[number] is not None:
+                if names[number] is not None and len(codes) < MOST_CLASSES:
                     codes.setdefault(names[number], float(len(codes)))
         labels = np.array([codes.get(name, np.nan) for name in [*names, None]])[spelled.rows]  # −1 is the last: missing
+        other = f"a class beyond the first {MOST_CLASSES}" if grows else f"neither {self.names[0]!r} nor {self.names[1]!r}"
         reasons = {}
         for i in np.flatnonzero(np.isnan(labels)):
             known = spelled.rows[i] >= 0 and names[spelled.rows[i]] is not None
-            reasons[int(i)] = f"the label is neither {self.names[0]!r} nor {self.names[1]!r}" if known else LACKS
+            reasons[int(i)] = f"the label is {other}" if known else LACKS
         grown = replace(self, names=tuple(name for name in codes if name is not None))
         return grown, labels if grows else 2.0 * labels - 1.0, reasons
 
 
-def guess_task(blocks: Iterable[Any]) -> Task:
-    """What the labels seen so far look like. ``why`` is a sentence to show: a guess can be wrong, and can be told instead."""
+def guess_task(blocks: Iterable[Any], *, classes: bool = False) -> Task:
+    """What the labels seen so far look like. ``why`` is a sentence to show: a guess can be wrong, and can be told instead.
+
+    ``classes`` tells that they are classes, numbers too.
+    """
     spelled = {_class_name(text) for values in blocks for text in texts(values).unique().to_pylist()}
     names = sorted((name for name in spelled if name is not None), key=_order)
     if not names:
         raise ValueError("the target has no value in the rows seen: name another column, or tell the task")
-    if not all(map(is_number, names)):
+    if classes or not all(map(is_number, names)):
         return _classes(names)
     found = np.array([float(name) for name in names])
     whole = bool((found == np.floor(found)).all())

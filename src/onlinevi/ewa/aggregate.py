@@ -75,6 +75,8 @@ class Aggregate:
         object.__setattr__(self, "learners", tuple(self.learners))
         if not self.learners or not all(isinstance(learner, Linear) for learner in self.learners):
             raise TypeError(f"learners={self.learners!r}: needs one learner or more, such as Linear(loss, rule)")
+        if any(learner.dtype != "float64" for learner in self.learners):
+            raise ValueError("some learner has dtype='float32', an aggregate needs double precision: leave dtype out")
         if not isinstance(self.loss, Loss | None):
             hint = f"; write {self.loss.__name__}()" if isinstance(self.loss, type) else ""
             raise TypeError(f"loss={self.loss!r}: needs a loss object, or None{hint}")

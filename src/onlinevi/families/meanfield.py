@@ -8,7 +8,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from onlinevi import ns
-from onlinevi.contract import at, blur, keeps_std_total, lacks, new_belief, position, value
+from onlinevi.contract import at, blur, keeps_std_total, lacks, new_belief, number, position, value
 from onlinevi.families import forgetting
 from onlinevi.families.base import (
     MEAN_HIGH,
@@ -137,6 +137,7 @@ class MeanField(Family):
     @staticmethod
     def variance_after(views: Any, rows: Any, event: Event, law: Moments, growth: Real) -> tuple[Real, Real]:
         _, std, _, _ = views
+        growth = number(growth)
         variance = decay = 0.0
         for k in range(event.start, event.stop):
             spread = std[position(rows, k)] * value(rows, event, k)

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from onlinevi.classes import ClassForecast
 from onlinevi.job.playing import Played
 from onlinevi.job.settings import Asked
 from onlinevi.job.thinned import Thinned
@@ -28,19 +29,24 @@ class Account:
         self._kind = kind
         self.totals = np.zeros(5)
         self.bins = np.zeros((3, BINS))
-        """Of each bin of probabilities: their sum, how many events happened, how many there were."""
+        """Of each bin of probabilities: their sum, how many events happened, how many there were.
+
+        Of two classes the event is the second one; of more it is that the guess is right.
+        """
         self.curve = Thinned(POINTS, 5)
 
     def add(self, y: Vector, played: Played) -> None:
         """Events as they were predicted."""
         said = played.said
-        if self._kind == "quantile":
+        if isinstance(said, ClassForecast):
+            hits, widths = said.guess == y, np.zeros(len(y))
+            if said.probability is not None:
+                self._sort(said.chance, hits)
+        elif self._kind == "quantile":
             hits, widths = y <= said.prediction, np.zeros(len(y))
         elif self._kind == "classes":
             hits, widths = (said.probability >= 0.5) == (y > 0.0), np.zeros(len(y))
-            own = np.minimum((said.probability * BINS).astype(int), BINS - 1)
-            for row, values in enumerate((said.probability, y > 0.0, np.ones(len(y)))):
-                np.add.at(self.bins[row], own, values)  # in order: any split gives the same bits
+            self._sort(said.probability, y > 0.0)
         else:
             hits, widths = (said.lower <= y) & (y <= said.upper), said.upper - said.lower
         bounded = np.isfinite(widths)
@@ -48,6 +54,12 @@ class Account:
         table = np.cumsum(np.vstack([self.totals, np.column_stack(events)]), axis=0)[1:]
         self.totals = table[-1].copy() if len(table) else self.totals
         self.curve.add(table)
+
+    def _sort(self, probability: Vector, happened: Any) -> None:
+        """Into the bins."""
+        own = np.minimum((probability * BINS).astype(int), BINS - 1)
+        for row, values in enumerate((probability, happened, np.ones(len(own)))):
+            np.add.at(self.bins[row], own, values)  # in order: any split gives the same bits
 
     @property
     def count(self) -> int:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections import deque
+from dataclasses import replace
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from onlinevi.classes import AnyLearner
 from onlinevi.columns import Encoded, Schema, encode
 from onlinevi.files import BadInput, Batch, Position, Refused
 from onlinevi.inputs import InputState
@@ -16,9 +18,11 @@ from onlinevi.job.moments import Moments
 from onlinevi.job.origin import Origin
 from onlinevi.job.playing import Played, begin, look, play, widened
 from onlinevi.job.settings import Asked, Settings
+from onlinevi.job.thinned import Thinned
 from onlinevi.learner import BadRow
-from onlinevi.prepared import Learner
 from onlinevi.types import Vector
+
+TIMES = 256
 
 
 class Hears(Protocol):
@@ -38,19 +42,26 @@ class Waiting(NamedTuple):
 class Job:
     """Takes batches in order. Predictions are those made before the label; with a delay, before it and the rows between.
 
-    Columns join at the start of the batch that brought them, so the same batches give the same bits.
+    Columns join at the start of the batch that brought them, so the same batches give the same bits. Classes of more than two
+    join at the row that brought them, whatever the batches.
     """
 
     def __init__(self, settings: Settings, schema: Schema, *, bad: LeftOut | None = None, hears: Hears | None = None) -> None:
         assert schema.task is not None
         self.settings, self.schema = settings, schema
+        self.first_schema = schema
+        """Before the first row."""
         self.kind: Asked = settings.kind(schema.task)
-        self.learner: Learner = settings.learner(schema.task)
+        self.learner: AnyLearner = settings.learner(schema.task)
         self.why = schema.task.why
         """Why the task is what it is, in words."""
         self.state: Any = None
         """None before the first row."""
+        self.joins: list[list[int]] = []
+        """How wide the rows were from which event on: columns join at the start of a batch, which nothing else tells of."""
         self.account, self.moments = Account(self.kind), Moments()
+        self.clock = Thinned(TIMES, 2)
+        """Events and seconds behind each batch."""
         self.left_out = bad or LeftOut()
         self.waiting: deque[Waiting] = deque()
         """Rows whose labels have not come yet."""
@@ -65,9 +76,28 @@ class Job:
         """What the caller wants kept beside it: JSON values."""
 
     @property
+    def seconds(self) -> float:
+        """How long it has taken."""
+        return float(self.clock.last[0, 1]) if self.clock.count else 0.0
+
+    @property
+    def lacked(self) -> bool:
+        """Whether a value was missing in a column that had joined; with moments of another run, whether one may have been."""
+        if self.settings.missing != "nan" or self.prepared_by is not None:
+            return self.settings.missing == "nan"
+        widths = [width for _, width in self.joins]
+        joined = np.repeat([events for events, _ in self.joins], np.diff(widths, prepend=0))
+        return bool((self.state.inputs.lag > joined).any())
+
+    @property
     def origins(self) -> tuple[Origin, ...]:
         """The rows that it has learned from."""
         return self.merged or (() if self.position is None else (Origin(self.settings.first_row, self.position),))
+
+    @property
+    def class_names(self) -> tuple[str, ...]:
+        """In the order of their numbers; of more than two, the last ones may have yet to join."""
+        return () if self.schema.task is None else self.schema.task.names
 
     def take(self, batch: Batch, position: Position) -> None:
         """Predict the rows of a batch and learn from them; ``position`` is that of the stream behind it."""
@@ -77,17 +107,20 @@ class Job:
             if stopped.refused is not None:
                 self._take_before(stopped.refused.row, batch, position)
             raise
-        if self.prepared_by is None:
-            self.schema = schema
-        else:  # what that run never met says nothing here either
-            rows = rows._replace(X=rows.X[:, : self.schema.width])
+        self.learn(batch.source, schema, rows, position)
+
+    def learn(self, source: str, schema: Schema, rows: Encoded, position: Position) -> None:
+        """The same for rows that have been encoded, with the schema that they brought."""
+        if self.prepared_by is not None:  # what that run never met says nothing here either
+            schema, rows = replace(self.schema, task=schema.task), rows._replace(X=rows.X[:, : self.schema.width])
+        self.schema = schema
         self._begin(rows)
         start = 0
         while start < len(rows.rows):
             # Cut where a moment is due: any split gives the same bits.
             size = 1 if self.settings.delay else self.moments.until_next(self.account.count)
             stop = min(len(rows.rows), start + size)
-            self._learn(batch.source, rows, start, stop, position)
+            self._learn(source, rows, start, stop, position)
             start = stop
         self.left_out.settle(position.rows)
         self.position = position
@@ -108,10 +141,14 @@ class Job:
         """The learner, as wide as the rows."""
         if not self.schema.width:
             raise ValueError("no column is left to predict from: keep more of them, or drop fewer")
+        self.settings.check_width(rows.X.shape[1])
         if self.state is None:
             self.state = begin(self.learner, rows.X, self.prepared_by)
         elif rows.X.shape[1] > self.state.inputs.dim:
             self.state = self.learner.widen(self.state, rows.X.shape[1])
+        else:
+            return
+        self.joins.append([self.account.count, rows.X.shape[1]])
 
     def _learn(self, source: str, rows: Encoded, start: int, stop: int, position: Position) -> None:
         """Rows that the learner refuses go where other bad rows go, and the others are learned from."""

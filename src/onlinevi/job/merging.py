@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from onlinevi.classes import Classes, ClassesState
 from onlinevi.columns import Schema
 from onlinevi.job.job import Job
 from onlinevi.job.left_out import FIRST
@@ -21,7 +22,7 @@ _REMEDY = "run one shard first, and the others with --prepare-like its model"
 
 def merge_jobs(jobs: Mapping[str, Job]) -> Job:
     """One model from those of shards, given by name: prior + Σ (shard − prior). For predictions; it learns no more."""
-    (name, first), *others = _checked(jobs)
+    (name, first), *others = sorted(_checked(jobs), key=lambda own: -len(own[1].class_names))  # it knows all classes
     for other_name, other in others:
         _check_alike(f"{name} and {other_name}", first, other)
     _check_apart(jobs)
@@ -29,7 +30,7 @@ def merge_jobs(jobs: Mapping[str, Job]) -> Job:
     # Where the first shard has taught the moments, its inputs were not fixed yet; in the merge they are.
     like = first.settings.prepare_like or name
     merged = Job(replace(first.settings, prepare_like=like, first_row=0, end_row=None), first.schema)
-    merged.state, merged.prepared_by = _merged_state(merged.learner, [job.state for job in shards]), first.state.inputs
+    merged.state, merged.prepared_by = _merged_states(merged.learner, [job.state for job in shards]), first.state.inputs
     merged.merged = tuple(itertools.chain.from_iterable(job.origins for job in shards))
     merged.notes["started"] = min(str(job.notes.get("started", "")) for job in shards)
     for job in shards:
@@ -45,7 +46,7 @@ def _checked(jobs: Mapping[str, Job]) -> list[tuple[str, Job]]:
     if len(jobs) < 2:
         raise ValueError(f"{', '.join(jobs) or 'nothing'} alone is no merge: name the models of at least two shards")
     for name, job in jobs.items():
-        if not isinstance(job.learner, Prepared):
+        if not isinstance(_one_of(job), Prepared):
             raise ValueError(
                 f"{name} was learned by --rule {job.settings.rule}, which weighs several beliefs by how well they did on "
                 "its rows; such weights do not add up. Run the shards with one rule, as --rule implicit"
@@ -57,7 +58,7 @@ def _check_alike(names: str, one: Job, other: Job) -> None:
     """Refuse models whose weights do not mean the same, or that did not begin with the same prior."""
     if differs := _first_difference(one.schema, other.schema):
         raise ValueError(f"{names} have not the same columns, they differ in {differs}: {_REMEDY}")
-    ours, its = (replace(job.learner, inputs=replace(job.learner.inputs, fixed=True)) for job in (one, other))
+    ours, its = (replace(own, inputs=replace(own.inputs, fixed=True)) for own in (_one_of(one), _one_of(other)))
     if ours != its:
         what = next(part.name for part in fields(Prepared) if getattr(ours, part.name) != getattr(its, part.name))
         raise ValueError(
@@ -70,8 +71,9 @@ def _check_alike(names: str, one: Job, other: Job) -> None:
 def _first_difference(one: Schema, other: Schema) -> str | None:
     for part in fields(Schema):
         ours, its = getattr(one, part.name), getattr(other, part.name)
-        if part.name == "task":
-            ours, its = ((task.kind, task.names) for task in (ours, its))  # why they were guessed may differ
+        if part.name == "task":  # why they were guessed may differ, and one may have met more classes
+            both = min(len(ours.names), len(its.names))
+            ours, its = ((task.kind, len(task.names) > 2, task.names[:both]) for task in (ours, its))
         if ours != its:
             return f"{part.name}, {_short(ours)} and {_short(its)}"
     return None
@@ -93,12 +95,26 @@ def _check_apart(jobs: Mapping[str, Job]) -> None:
             )
 
 
+def _one_of(job: Job) -> Any:
+    """The learner, or that of each class of more than two."""
+    return job.learner.learner if isinstance(job.learner, Classes) else job.learner
+
+
+def _merged_states(learner: Any, states: list[Any]) -> Any:
+    if not isinstance(learner, Classes):
+        return _merged_state(learner, states)
+    most = max(len(state.each) for state in states)
+    # A class that a shard has never met is what has learned "no" there.
+    shards = [[*state.each, *[state.later] * (most + 1 - len(state.each))] for state in states]
+    *each, later = (_merged_state(learner.learner, list(own)) for own in zip(*shards, strict=True))
+    return ClassesState(tuple(each), later, sum(state.coupled for state in states))
+
+
 def _merged_state(learner: Any, states: list[PreparedState]) -> PreparedState:
-    family = learner.linear.belief_family
-    plan = states[0].learned.plan
+    family, plan = learner.linear.belief_family, states[0].learned.plan
     array = np.array(plan.start().array)
-    array[plan.parts["belief"]] = family.pack(family.merge([state.learned.belief for state in states]))
+    plan.numbers(array)[plan.parts["belief"]] = family.pack(family.merge([state.learned.belief for state in states]))
     array[COUNT] = sum(state.count for state in states)
     known = [state.calibrated for state in states if state.calibrated is not None]
-    calibrated = learner.calibration.merge(known) if known else None
+    calibrated = learner.calibration.merge(known) if learner.calibration is not None else None
     return PreparedState(states[0].inputs, State(array, plan), calibrated)

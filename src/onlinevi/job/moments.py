@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from onlinevi.certificate import certificate
-from onlinevi.prepared import Learner, PreparedState
+from onlinevi.classes import AnyLearner
+from onlinevi.job.playing import states_of
+from onlinevi.prepared import PreparedState
 
 MOST = 64
 WIDEST = 200
-"""Weights of more features than this are not kept: they would be most of a checkpoint."""
+"""More weights than this are not kept: they would be most of a checkpoint."""
 
 
 class Moments:
@@ -18,8 +20,11 @@ class Moments:
     def __init__(self) -> None:
         self.stride = 1
         self.steps: list[int] = []
-        self.weights: list[list[list[float]]] = []
-        """The mean and the std of the weight of each prepared feature, all of one scale; empty where there are too many."""
+        self.weights: list[Any] = []
+        """The mean and the std of the weight of each prepared feature, all of one scale; empty where there are too many.
+
+        Of more than two classes, a list for each class.
+        """
         self.certified: list[float | None] = []
         """Regret a row; None where nothing is certain."""
 
@@ -27,13 +32,13 @@ class Moments:
         """How many events there are from this number of them to the next moment."""
         return self.stride - count % self.stride
 
-    def take(self, learner: Learner, state: Any, count: int, *, certify: bool) -> None:
+    def take(self, learner: AnyLearner, state: Any, count: int, *, certify: bool) -> None:
         """The moment after this number of events, if it is one."""
         if count % self.stride:
             return
         self.steps.append(count)
-        first = int(learner.inputs.intercept)
-        self.weights.append([state.mean[first:].tolist(), state.std[first:].tolist()] if state.inputs.dim <= WIDEST else [])
+        first, few = int(learner.inputs.intercept), state.inputs.dim * len(states_of(state)) <= WIDEST
+        self.weights.append([state.mean[..., first:].tolist(), state.std[..., first:].tolist()] if few else [])
         self.certified.append(certified_regret(state) if certify else None)
         if len(self.steps) > MOST:
             self.stride *= 2

@@ -2,60 +2,68 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from onlinevi.auto import Auto, Forecast
+from onlinevi.classes import AnyLearner, Classes, ClassesState, ClassForecast
 from onlinevi.inputs import InputState
-from onlinevi.losses import Loss
-from onlinevi.prepared import Learner, Prepared
+from onlinevi.prepared import Prepared
+from onlinevi.prepared import begin as begin_one
 from onlinevi.types import Vector
 
 
 class Played(NamedTuple):
     """What was said of some rows before their labels were used, and what it cost."""
 
-    said: Forecast
+    said: Forecast | ClassForecast
     loss: Vector
 
 
-def loss_of(learner: Learner) -> Loss:
-    return learner.loss if isinstance(learner, Auto) else learner.linear.loss
+def states_of(state: Any) -> tuple[Any, ...]:
+    """The state, or that of each class of more than two."""
+    return state.each if isinstance(state, ClassesState) else (state,)
 
 
-def begin(learner: Learner, X: Any, moments: InputState | None = None) -> Any:
+def begin(learner: AnyLearner, X: Any, moments: InputState | None = None) -> Any:
     """The state before the first row of rows like these; with the moments of another run, where they are given."""
-    state: Any = (
-        learner.init(X.shape[1], sparse=hasattr(X, "tocsr")) if isinstance(learner, Auto) else learner.init(X.shape[1])
-    )
-    return state if moments is None else replace(state, inputs=moments)
+    dim, sparse = X.shape[1], hasattr(X, "tocsr")
+    if isinstance(learner, Classes):
+        return learner.init(dim, sparse=sparse, moments=moments)
+    return begin_one(learner, dim, sparse=sparse, moments=moments)
 
 
-def play(learner: Learner, state: Any, X: Any, y: Vector) -> tuple[Any, Played]:
+def play(learner: AnyLearner, state: Any, X: Any, y: Vector) -> tuple[Any, Played]:
     """The state after these rows, and what was said of each by the state before it; any split gives the same bits."""
-    if isinstance(learner, Auto):
+    if isinstance(learner, Auto | Classes):
         state, trace = learner.update_many(state, X, y)
         return state, Played(trace.said, trace.loss)
     state, own = learner.update_many(state, X, y)
     return state, Played(learner.said(own), own.loss)
 
 
-def predict(learner: Learner, state: Any, X: Any) -> Forecast:
+def predict(learner: AnyLearner, state: Any, X: Any) -> Forecast | ClassForecast:
     """What the state says of each row of a matrix, of as many columns as it has or more."""
-    wide: Any = state if X.shape[1] == state.inputs.dim else learner.widen(state, X.shape[1])
-    return learner.forecast(wide, X)
+    return learner.forecast(_as_wide(learner, state, X), X)
 
 
-def look(learner: Learner, state: Any, X: Any, y: Vector) -> Played:
+def look(learner: AnyLearner, state: Any, X: Any, y: Vector) -> Played:
     """What is said of rows whose labels come later, and what it will have cost."""
-    said = predict(learner, state, X)
+    state = _as_wide(learner, state, X)
+    if isinstance(learner, Classes):
+        trace = learner.look(state, X, y)
+        return Played(trace.said, trace.loss)
+    said = learner.forecast(state, X)
     # A rule pays at the mean of its prediction; the log-odds that it says have the spread in them.
     paid_at = said.prediction
     if isinstance(learner, Prepared):
         paid_at, _ = learner.linear.predict(state.learned, learner.inputs.apply(state.inputs, X))
-    return Played(said, np.array(loss_of(learner)(y, paid_at).value))
+    return Played(said, np.array(learner.loss(y, paid_at).value))
+
+
+def _as_wide(learner: Any, state: Any, X: Any) -> Any:
+    return state if X.shape[1] == state.inputs.dim else learner.widen(state, X.shape[1])
 
 
 def widened(X: Any, dim: int) -> Any:

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 from onlinevi.columns import encode
 from onlinevi.files import Policy, Refused, Stream
 from onlinevi.job.job import Job
 from onlinevi.job.playing import predict
-from onlinevi.job.predictions import Predictions
+from onlinevi.job.predictions import Predictions, Table
 from onlinevi.learner import BadRow
 
 
@@ -26,22 +23,20 @@ def absent_columns(job: Job, stream: Stream) -> list[str]:
     return absent
 
 
-def predict_stream(job: Job, stream: Stream, write: Callable[[str], Any], bad: Policy, *, as_json: bool = False) -> None:
-    """Write a line a row. Names and columns that the job has never met say nothing, but make a prediction less sure."""
-    names = job.schema.task.names if job.schema.task is not None else ()
-    table = Predictions(job.kind, names, write, as_json=as_json, labels=False)
-    table.head()
+def predict_stream(job: Job, stream: Stream, table: Table, bad: Policy) -> None:
+    """A row for each. Names and columns that the job has never met say nothing, but make a prediction less sure."""
+    said = Predictions(job.kind, lambda: job.class_names, table)
     stream.numbers |= job.schema.numbers - {job.settings.target}
     for batch in stream:
         _, rows = encode(job.schema, batch, bad, labels=False)
         start = 0
         while start < len(rows.rows):
             try:
-                table.add(rows.rows[start:], predict(job.learner, job.state, rows.X[start:]))
+                said.add(rows.rows[start:], predict(job.learner, job.state, rows.X[start:]))
                 break
             except BadRow as refused:
                 stop = start + refused.row
                 if stop > start:
-                    table.add(rows.rows[start:stop], predict(job.learner, job.state, rows.X[start:stop]))
+                    said.add(rows.rows[start:stop], predict(job.learner, job.state, rows.X[start:stop]))
                 bad(Refused(batch.source, int(rows.rows[stop]), None, refused.reason, ""))
                 start = stop + 1

@@ -1,20 +1,19 @@
-"""Predictions as a file: a row each, CSV or NDJSON."""
+"""Predictions as a table: a row each, in the format that the file's name says."""
 
 from __future__ import annotations
 
-import csv
-import io
-import json
-import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from onlinevi.auto import Forecast
+from onlinevi.classes import ClassForecast
+from onlinevi.job.arrow_table import ArrowTable
 from onlinevi.job.settings import Asked
+from onlinevi.job.text_table import TextFile
 from onlinevi.types import Vector
 
-FORMATS = (".csv", ".ndjson", ".jsonl")
+TEXTS, TABLES, PACKED = (".csv", ".ndjson", ".jsonl"), (".parquet", ".arrow"), (".gz", ".bz2", ".zst")
 SAID: dict[Asked, tuple[str, ...]] = {
     "classes": ("prediction", "probability"),
     "numbers": ("prediction", "std", "lower", "upper"),
@@ -24,49 +23,67 @@ SAID: dict[Asked, tuple[str, ...]] = {
 """What is said of a label, by what it is."""
 
 
+class Table(Protocol):
+    """What rows are added to, column by column."""
+
+    def add(self, columns: Sequence[Iterable[Any]]) -> None: ...
+
+
 def check_format(path: Path) -> None:
-    if path.suffix not in FORMATS:
-        raise ValueError(f"{path}: predictions are written as {', '.join(FORMATS)}; name such a file")
+    suffix = path.suffix.lower()
+    if suffix in PACKED:
+        raise ValueError(
+            f"{path}: a packed file cannot be cut back to a checkpoint; name a .parquet file, which is packed inside, or pack "
+            "it afterwards"
+        )
+    if suffix not in (*TEXTS, *TABLES):
+        raise ValueError(f"{path}: predictions are written as {', '.join((*TEXTS, *TABLES))}; name such a file")
+
+
+def columns_of(kind: Asked, *, labels: bool) -> Mapping[str, str]:
+    """The columns of a table of predictions, and their types."""
+    label = "string" if kind == "classes" else "double"
+    said = {name: label if name == "prediction" else "double" for name in SAID[kind]}
+    return {"row": "int64", **said, **({"label": label, "loss": "double"} if labels else {})}
+
+
+def open_table(path: Path, columns: Mapping[str, str], place: dict[str, Any] | None = None) -> TextFile | ArrowTable:
+    """A new file, or one that goes on from what ``place()`` said of it at a checkpoint."""
+    suffix = path.suffix.lower()
+    if suffix in TABLES:
+        return ArrowTable(path, columns, place)
+    return TextFile(path, columns, place, as_json=suffix != ".csv")
 
 
 class Predictions:
-    """Turns predictions into lines; ``probability`` is that of the second class."""
+    """Puts predictions into a table; ``probability`` is that of the second class of two, of the one predicted of more.
 
-    def __init__(
-        self, kind: Asked, classes: Sequence[str], write: Callable[[str], Any], *, as_json: bool, labels: bool
-    ) -> None:
-        self._kind, self._classes, self._write, self._json, self._labels = kind, classes, write, as_json, labels
-        self.names = ("row", *SAID[kind], *(("label", "loss") if labels else ()))
+    ``classes`` gives the names known at the moment.
+    """
 
-    def head(self) -> None:
-        """Before the first row."""
-        if not self._json:
-            self._write(",".join(self.names) + "\n")
+    def __init__(self, kind: Asked, classes: Callable[[], Sequence[str]], table: Table) -> None:
+        self._kind, self._classes, self._table = kind, classes, table
 
-    def add(self, rows: Any, said: Forecast, y: Vector | None = None, loss: Vector | None = None) -> None:
-        """Some rows, in order."""
+    def add(self, rows: Any, said: Forecast | ClassForecast, y: Vector | None = None, loss: Vector | None = None) -> None:
+        """Some rows, in order; with labels and losses where the table has them."""
         columns: list[Iterable[Any]] = [rows.tolist(), *self._said(said)]
-        if y is not None and loss is not None and self._labels:
+        if y is not None and loss is not None:
             columns += [self._labels_of(y), loss.tolist()]
-        table = zip(*columns, strict=True)
-        if self._json:
-            self._write("".join(json.dumps(dict(zip(self.names, map(_plain, row), strict=True))) + "\n" for row in table))
-        else:
-            text = io.StringIO()
-            csv.writer(text, lineterminator="\n").writerows(table)
-            self._write(text.getvalue())
+        self._table.add(columns)
 
-    def _said(self, said: Forecast) -> list[Iterable[Any]]:
+    def _said(self, said: Forecast | ClassForecast) -> list[Iterable[Any]]:
+        names = self._classes()
+        if isinstance(said, ClassForecast):
+            chances = said.chance.tolist() if said.probability is not None else [None] * len(said.scores)
+            return [[names[code] for code in said.guess.tolist()], chances]
         if self._kind == "classes":
-            likelier = [self._classes[int(one >= 0.5)] for one in said.probability.tolist()]
+            likelier = [names[int(one >= 0.5)] for one in said.probability.tolist()]
             return [likelier, said.probability.tolist()]
         parts = {"prediction": said.mean, "std": said.std, "lower": said.lower, "upper": said.upper}
         return [parts[name].tolist() for name in SAID[self._kind]]
 
     def _labels_of(self, y: Vector) -> Iterable[Any]:
-        return [self._classes[int(one > 0.0)] for one in y.tolist()] if self._kind == "classes" else y.tolist()
-
-
-def _plain(value: Any) -> Any:
-    """JSON has no infinity, which an interval has before the first label."""
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+        if self._kind != "classes":
+            return list(y.tolist())
+        names = self._classes()
+        return [names[int(one) if len(names) > 2 else int(one > 0.0)] for one in y.tolist()]

@@ -8,20 +8,23 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
+import numpy as np
+
 from onlinevi.files import BadInput, Stream, open_stream
+from onlinevi.job.arrow_table import ArrowTable
 from onlinevi.job.job import Job
 from onlinevi.job.left_out import LeftOut
-from onlinevi.job.lines import Lines
 from onlinevi.job.playing import Played
 from onlinevi.job.predicting import absent_columns
-from onlinevi.job.predictions import Predictions, check_format
+from onlinevi.job.predictions import Predictions, check_format, columns_of, open_table
 from onlinevi.job.saved import load_job, save_job
 from onlinevi.job.settings import Settings
 from onlinevi.job.stopper import Stopper
+from onlinevi.job.text_table import TextFile
 from onlinevi.types import Vector
 
 Ended: TypeAlias = Literal["end", "interrupted", "bad row"]
-SAME_COLUMNS = ("target", "task", "missing", "keep", "drop")
+SAME_COLUMNS = ("target", "task", "missing", "keep", "drop", "max_categories", "hash_bits")
 """The settings that make the columns of a run what they are."""
 
 Watch: TypeAlias = Callable[[Job, Stream], None]
@@ -58,7 +61,7 @@ class Run:
         self.job = before or self._started(settings, bad)
         self.stream.numbers |= self.job.schema.numbers
         self.resumed = before is not None
-        self._lines = self._open_predictions()
+        self._table = self._open_predictions()
         self._saved_at = self.job.account.count
 
     def _started(self, settings: Settings, bad: LeftOut) -> Job:
@@ -91,30 +94,27 @@ class Run:
                 raise ValueError(f"{path} was made with {one.name}={was!r}, not {now!r}: resume with the same, or start anew")
         return job
 
-    def _open_predictions(self) -> Lines | None:
+    def _open_predictions(self) -> TextFile | ArrowTable | None:
         path, job = self.places.predictions, self.job
         if path is None:
             return None
-        lines = Lines(path, job.notes.get("predictions"))
-        names = job.schema.task.names if job.schema.task is not None else ()
-        table = Predictions(job.kind, names, lines.write, as_json=path.suffix != ".csv", labels=True)
-        if not lines.place()["bytes"]:
-            table.head()
+        table = open_table(path, columns_of(job.kind, labels=True), job.notes.get("predictions"))
+        predictions = Predictions(job.kind, lambda: job.class_names, table)
 
         def hears(rows: Any, y: Vector, played: Played) -> None:
-            table.add(rows, played.said, y, played.loss)
+            predictions.add(rows, played.said, y, played.loss)
 
         job.hears = hears
-        return lines
+        return table
 
     def go(self, stopper: Stopper, watch: Watch | None = None) -> tuple[Ended, BadInput | None]:
         """To the end, to a bad row, or until stopped behind a batch; then the checkpoint is written."""
         ended, why, begun = "end", None, time.monotonic()
-        spent, begun_with = self.job.notes.get("seconds", 0.0), self.job.account.count
+        spent, begun_with = self.job.seconds, self.job.account.count
         try:
             while (batch := stopper.next(self.stream)) is not None:
                 self.job.take(batch, self.stream.position)
-                self.job.notes["seconds"] = spent + time.monotonic() - begun
+                self.job.clock.add(np.array([[self.job.account.count, spent + time.monotonic() - begun]]))
                 if self.job.account.count - self._saved_at >= self.places.every:
                     self._save()
                 if watch is not None:
@@ -128,12 +128,14 @@ class Run:
             self.job.finish()
         if self.job.state is not None:
             self._save()
+        if self._table is not None:
+            self._table.finish()
         return ended, why  # type: ignore[return-value]
 
     def _save(self) -> None:
         """Files first: what a checkpoint says of them has to be on disk before it."""
-        if self._lines is not None:
-            self.job.notes["predictions"] = self._lines.place()
+        if self._table is not None:
+            self.job.notes["predictions"] = self._table.place()
         if self.places.checkpoint is not None:
             save_job(self.places.checkpoint, self.job)
         self._saved_at = self.job.account.count
@@ -144,5 +146,5 @@ class Run:
     def __exit__(self, *_: object) -> None:
         self.stream.close()
         self.job.left_out.close()
-        if self._lines is not None:
-            self._lines.close()
+        if self._table is not None:
+            self._table.close()

@@ -27,11 +27,14 @@ def save_job(path: str | Path, job: Job) -> None:
     extra = {
         KEY: VERSION,
         "settings": job.settings.to_json(),
+        "first_schema": job.first_schema.to_json(),
         "schema": job.schema.to_json(),
         "position": None if job.position is None else job.position.to_json(),
         "merged": [origin.to_json() for origin in job.merged],
         "account": job.account.to_json(),
         "moments": job.moments.to_json(),
+        "joins": job.joins,
+        "clock": job.clock.to_json(),
         "left_out": job.left_out.to_json(),
         "waiting": [[own.number, _row(own.X), own.y.tolist()] for own in job.waiting],
         "notes": job.notes,
@@ -47,12 +50,17 @@ def load_job(path: str | Path, *, bad_rows: str = "skip") -> Job:
     if extra[KEY] != VERSION:
         raise CheckpointError(f"{path}: its run has version {extra[KEY]}, this onlinevi knows {VERSION}: upgrade it")
     job = Job(Settings(**extra["settings"]), Schema.from_json(extra["schema"]), bad=LeftOut(bad_rows, extra["left_out"]))
+    # Files from before a run looked back: as if all columns had been there from the start, which a replay checks.
+    job.first_schema = Schema.from_json(extra.get("first_schema") or extra["schema"])
+    job.joins = extra.get("joins", [[0, state.inputs.dim]])
     job.learner, job.state = learner, state
     job.prepared_by = state.inputs if job.settings.prepare_like is not None else None
     job.position = None if extra["position"] is None else Position.from_json(extra["position"])
     job.merged = tuple(map(Origin.from_json, extra.get("merged", ())))
     job.account.put(extra["account"])
     job.moments.put(extra["moments"])
+    if "clock" in extra:
+        job.clock.put(extra["clock"])
     job.waiting = deque(Waiting(number, _matrix(row), np.array(y)) for number, row, y in extra["waiting"])
     job.notes = extra["notes"]
     return job

@@ -6,12 +6,14 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, TypeAlias
 
-from onlinevi.columns import Columns, Schema, Task
+from onlinevi.classes import AnyLearner, Classes
+from onlinevi.columns import MOST_CLASSES, Columns, Schema, Task
 from onlinevi.files import Batch
 from onlinevi.inputs import Inputs
 from onlinevi.losses import Absolute, Hinge, Logistic, Loss, Pinball, Poisson, Squared
-from onlinevi.prepared import Learner, choose
-from onlinevi.prepared.choice import RULES
+from onlinevi.prepared import choose
+from onlinevi.prepared.choice import RULES, family_of
+from onlinevi.uncertainty import Calibration
 
 Asked: TypeAlias = Literal["classes", "numbers", "counts", "quantile"]
 
@@ -23,17 +25,21 @@ LOSSES: dict[str, dict[str, type[Loss]]] = {
 }
 """The losses of each task; the first is its default."""
 
+WIDEST_FULL = 5_000
+"""Columns of a full covariance: 100 MB."""
+
 
 @dataclass(frozen=True)
 class Settings:
-    """``task`` and ``loss`` None: by the labels. ``level`` is that of a quantile, ``delay`` how many rows late labels come.
+    """``task`` and ``loss`` None: by the labels. ``family`` None: the rule's own. ``level`` is that of a quantile,
+    ``coverage`` that of intervals, ``delay`` how many rows late labels come; the others are those of ``Columns``.
 
     ``first_row`` and ``end_row`` are the part of the source that is used, the latter not included. ``prepare_like`` is a model
     whose columns and moments are taken over and stay as they are, so that what several runs learn can be merged.
     """
 
     target: str
-    task: str | None = None
+    task: Asked | None = None
     loss: str | None = None
     rule: str = "auto"
     level: float = 0.9
@@ -42,6 +48,9 @@ class Settings:
     keep: tuple[str, ...] = ()
     drop: tuple[str, ...] = ()
     delay: int = 0
+    family: str | None = None
+    max_categories: int = 100
+    hash_bits: int | None = None
     first_row: int = 0
     end_row: int | None = None
     prepare_like: str | None = None
@@ -60,26 +69,38 @@ class Settings:
             raise ValueError(f"delay={self.delay}: needs a number of rows from 0")
         if self.first_row < 0 or (self.end_row is not None and self.end_row <= self.first_row):
             raise ValueError(f"rows={self.first_row}:{self.end_row}: needs a first row from 0 and an end behind it")
-        _ = Pinball(self.level)
+        if self.family is not None:
+            family_of(self.family, self.rule)
+        _ = Pinball(self.level), Calibration(self.coverage), self.columns
+
+    @property
+    def columns(self) -> Columns:
+        """What is wanted of the columns."""
+        return Columns(
+            missing=self.missing,
+            keep=self.keep,
+            drop=self.drop,
+            max_categories=self.max_categories,
+            hash_bits=self.hash_bits,
+        )
 
     def schema(self, seen: Sequence[Batch]) -> Schema:
         """How the columns of a stream that begins so become numbers, and what is to be predicted."""
-        columns = Columns(missing=self.missing, keep=self.keep, drop=self.drop)
-        told = (
-            None
-            if self.task in (None, "classes")
-            else Task("counts" if self.task == "counts" else "numbers", why=f"{self.task}, as told")
-        )
-        schema = columns.learn(seen, self.target, told)
+        schema = self.columns.learn(seen, self.target, self._told())
         task = schema.task
         assert task is not None
-        if len(task.names) > 2 or (self.task == "classes" and task.kind != "classes"):
+        if len(task.names) > MOST_CLASSES:
             raise ValueError(
-                f"{self.target!r} has not two classes ({task.why}): a run learns two classes, numbers, counts or a quantile; "
-                "for more classes use onlinevi.sklearn.OnlineVIClassifier, for codes that are amounts say --task numbers"
+                f"{self.target!r} has {len(task.names)} classes in the first rows: a run learns up to {MOST_CLASSES}; "
+                "for amounts say --task numbers, else name another target"
             )
         self.losses_of(self.kind(task))
         return schema
+
+    def _told(self) -> Task | Literal["classes"] | None:
+        if self.task is None or self.task == "classes":
+            return self.task
+        return Task("counts" if self.task == "counts" else "numbers", why=f"{self.task}, as told")
 
     def kind(self, task: Task) -> Asked:
         """What is predicted; of numbers it may be a quantile."""
@@ -92,14 +113,24 @@ class Settings:
             raise ValueError(f"loss={self.loss!r} is none of {kind}: choose {' or '.join(LOSSES[kind])}, or another --task")
         return LOSSES[kind]
 
-    def learner(self, task: Task) -> Learner:
+    def learner(self, task: Task) -> AnyLearner:
         """The learner for this task."""
         losses = self.losses_of(self.kind(task))
         kind = losses[self.loss or next(iter(losses))]
         loss = Pinball(self.level) if kind is Pinball else kind()
         # Missing values may come at any row, so the learner has to be ready for them from the first.
         inputs = Inputs(missing=self.missing == "nan", fixed=self.prepare_like is not None)
-        return choose(loss, self.rule, None, inputs, None if task.kind == "classes" else self.coverage)
+        family = None if self.family is None else family_of(self.family, self.rule)
+        own = choose(loss, self.rule, family, inputs, None if task.kind == "classes" else self.coverage)
+        return Classes(own, len(task.names)) if len(task.names) > 2 else own
+
+    def check_width(self, dim: int) -> None:
+        """Refuse covariances of more columns than a machine has memory for."""
+        if self.family == "full" and dim > WIDEST_FULL:
+            raise ValueError(
+                f"family='full': {dim:,} columns have {dim * (dim + 1) // 2:,} covariances; choose low-rank or mean-field, "
+                f"or keep at most {WIDEST_FULL:,} columns"
+            )
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self) | {"keep": list(self.keep), "drop": list(self.drop)}

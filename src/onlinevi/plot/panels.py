@@ -21,7 +21,7 @@ LAST = 100
 """How many of the last intervals are drawn."""
 
 
-def _logarithmic(axes: Any, which: str, values: Any) -> None:
+def logarithmic(axes: Any, which: str, values: Any) -> None:
     """A logarithmic axis over these values, which are above 0."""
     from matplotlib.ticker import NullLocator
 
@@ -34,8 +34,8 @@ def _logarithmic(axes: Any, which: str, values: Any) -> None:
     axis.set_ticks(ticks, [short(tick) for tick in ticks])
 
 
-def _title(axes: Any, title: str, x: str, y: str) -> None:
-    axes.set_title(title, loc="left", fontweight="bold")
+def title(axes: Any, text: str, x: str, y: str) -> None:
+    axes.set_title(text, loc="left", fontweight="bold")
     axes.set_xlabel(x)
     axes.set_ylabel(y)
 
@@ -49,8 +49,8 @@ def loss(axes: Any, *, trace: Trace, best: Hindsight | None) -> None:
         axes.axhline(best.value, color=REFERENCE, linewidth=1.2, label="best in hindsight")
         axes.axhspan(best.lower_bound, best.value, color=REFERENCE, alpha=0.25, linewidth=0)
         axes.legend()
-    _logarithmic(axes, "x", trace.steps[late])
-    _title(axes, "Loss", "row", "average loss")
+    logarithmic(axes, "x", trace.steps[late])
+    title(axes, "Loss", "row", "average loss")
 
 
 def regret(axes: Any, *, certificates: Sequence[Certificate], trace: Trace, best: Hindsight | None) -> None:
@@ -64,10 +64,10 @@ def regret(axes: Any, *, certificates: Sequence[Certificate], trace: Trace, best
         shown.append(trace.state.average_loss - best.value)
         axes.plot([trace.state.count], shown[-1:], "o", color=LEARNER, label="observed")
         axes.legend()
-    _logarithmic(axes, "x", [*counts, trace.state.count])
+    logarithmic(axes, "x", [*counts, trace.state.count])
     if min(shown) > 0.0:
-        _logarithmic(axes, "y", shown)
-    _title(axes, "Regret", "row", "regret a row")
+        logarithmic(axes, "y", shown)
+    title(axes, "Regret", "row", "regret a row")
 
 
 def weights(axes: Any, *, mean: Vector, std: Vector, names: Sequence[str]) -> None:
@@ -83,7 +83,7 @@ def weights(axes: Any, *, mean: Vector, std: Vector, names: Sequence[str]) -> No
     axes.set_yticks(places, [names[k] for k in order], fontsize=size, parse_math=False)
     axes.grid(visible=False, axis="y")
     few = f" (the surest {len(order)} of {len(mean)})" if len(order) < len(mean) else ""
-    _title(axes, "Weights", f"mean ± 2 std{few}", "")
+    title(axes, "Weights", f"mean ± 2 std{few}", "")
 
 
 def reliable(axes: Any, *, probability: Vector, y: Vector) -> None:
@@ -94,7 +94,7 @@ def reliable(axes: Any, *, probability: Vector, y: Vector) -> None:
     axes.errorbar(bins.predicted, bins.observed, chance, fmt="none", color=RECENT)
     axes.scatter(bins.predicted, bins.observed, s=15.0 + 200.0 * bins.count / bins.count.sum(), color=LEARNER, zorder=3)
     axes.set_ylim(-0.05, 1.05)
-    _title(axes, "Probabilities", "probability said", "part that happened")
+    title(axes, "Probabilities", "probability said", "part that happened")
 
 
 def intervals(axes: Any, *, trace: AutoTrace, y: Vector) -> None:
@@ -106,7 +106,7 @@ def intervals(axes: Any, *, trace: AutoTrace, y: Vector) -> None:
     axes.plot(steps[held], labels[held], ".", color=LEARNER, markersize=4, label="inside")
     axes.plot(steps[~held], labels[~held], ".", color=CERTIFIED, markersize=5, label="outside")
     axes.legend(ncols=2, loc="lower center", bbox_to_anchor=(0.6, 1.0), borderaxespad=0.1, handletextpad=0.1)
-    _title(axes, "Intervals", "row", "label")
+    title(axes, "Intervals", "row", "label")
 
 
 def coverage(axes: Any, *, trace: AutoTrace, y: Vector) -> None:
@@ -118,4 +118,4 @@ def coverage(axes: Any, *, trace: AutoTrace, y: Vector) -> None:
     axes.plot(trace.steps[1:][late:], running[late:], color=LEARNER, linewidth=2.0, label="so far")
     axes.axhline(trace.state.calibrated.target, color=REFERENCE, linestyle="--", linewidth=1.0, label="asked for")
     axes.legend()
-    _title(axes, "Coverage", "row", "part in its interval")
+    title(axes, "Coverage", "row", "part in its interval")

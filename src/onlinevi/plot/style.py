@@ -19,6 +19,17 @@ STYLE = {
 LEARNER, RECENT, REFERENCE, CERTIFIED = "#1f77b4", "#a9cbe6", "black", "#d9730d"
 """One colour a role, as in a report: what the learner did, the best there is, what is certain."""
 
+RULES = {
+    "auto": "black",
+    "oga": "#e6b400",
+    "oga-el": "#d62728",
+    "sva": "#1f77b4",
+    "svb": "#8e44ad",
+    "ngvi": "#2ca02c",
+    "implicit": "#d9730d",
+}
+"""One colour a rule; yellow, red, blue, purple and green are the paper's."""
+
 
 def first_step(last: float) -> int:
     """Where an axis begins: earlier averages are of a handful of events."""

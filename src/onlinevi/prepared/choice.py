@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TypeAlias, TypeVar
+from dataclasses import replace
+from typing import Any, TypeAlias, TypeVar
 
 from onlinevi.auto import Auto
-from onlinevi.families import Family, MeanField
-from onlinevi.inputs import Inputs
+from onlinevi.families import Family, FullCovariance, LowRank, MeanField, Point
+from onlinevi.inputs import Inputs, InputState
 from onlinevi.learner import Linear
 from onlinevi.losses import Absolute, Hinge, Logistic, Loss, Pinball, Poisson, Squared
 from onlinevi.prepared.prepared import Prepared
@@ -15,6 +16,7 @@ from onlinevi.rules import NGVI, OGA, OGAEL, SVA, SVB, Implicit, PerSqrt, Rule
 from onlinevi.uncertainty import Calibration
 
 Learner: TypeAlias = Auto | Prepared
+"""What plays a stream, behind prepared rows: many learners pooled, or one rule."""
 
 CLASS_LOSSES: Mapping[str, Loss] = {"logistic": Logistic(), "hinge": Hinge()}
 NUMBER_LOSSES: Mapping[str, Loss] = {
@@ -33,6 +35,13 @@ RULES: Mapping[str, Rule] = {
     "implicit": Implicit(),
 }
 
+FAMILIES: Mapping[str, type[FullCovariance | LowRank | MeanField | Point]] = {
+    "mean-field": MeanField,
+    "full": FullCovariance,
+    "low-rank": LowRank,
+    "point": Point,
+}
+
 Part = TypeVar("Part", Loss, Rule)
 
 
@@ -44,6 +53,27 @@ def named(what: str, given: str | Part, known: Mapping[str, Part], kind: type[Pa
         names = ", ".join(repr(name) for name in (*others, *known))
         raise ValueError(f"{what}={given!r}: needs one of {names}, or a {what} object of onlinevi")
     return known[given]
+
+
+def family_of(name: str, rule: str) -> Family:
+    """The family that a name stands for with a rule; refused where that rule has no step for it."""
+    if name not in FAMILIES:
+        raise ValueError(f"family={name!r}: needs one of {', '.join(FAMILIES)}")
+    if rule == "auto":
+        raise ValueError(f"family={name!r}: auto chooses its families itself; leave the family out, or choose one rule")
+    own = RULES[rule]
+    fitting = [known for known, kind in FAMILIES.items() if _fits(own, kind())]
+    if name not in fitting:
+        raise ValueError(f"family={name!r}: {rule} has no step for it; with {rule} choose {' or '.join(fitting)}")
+    return FAMILIES[name](box=None) if isinstance(own, Implicit) else FAMILIES[name]()
+
+
+def _fits(rule: Rule, family: Family) -> bool:
+    try:
+        Linear(Squared(), rule, family)
+    except ValueError:
+        return False
+    return True
 
 
 def choose(
@@ -62,3 +92,12 @@ def choose(
         family = MeanField(box=None)  # it never overshoots, so labels of any unit are welcome
     linear = Linear(loss, own, family, average=False, missing=inputs.missing)
     return Prepared(inputs, linear, None if coverage is None else Calibration(coverage))
+
+
+def begin(learner: Learner, dim: int, *, sparse: bool, horizon: int | None = None, moments: InputState | None = None) -> Any:
+    """The state before the first row: the default asks whether rows are sparse, a rule how many will come.
+
+    ``moments`` are those of another run, for inputs that are fixed.
+    """
+    state: Any = learner.init(dim, sparse=sparse) if isinstance(learner, Auto) else learner.init(dim, horizon)
+    return state if moments is None else replace(state, inputs=moments)

@@ -11,7 +11,7 @@ from onlinevi.auto import Forecast
 from onlinevi.auto.outcome import probability_of
 from onlinevi.inputs import Inputs, InputState
 from onlinevi.learner import Linear
-from onlinevi.losses import Logistic, Poisson
+from onlinevi.losses import Logistic, Loss, Poisson
 from onlinevi.prepared.log_odds import predicted_log_odds
 from onlinevi.state import State
 from onlinevi.trace import Record, Trace
@@ -58,6 +58,10 @@ class Prepared:
     linear: Linear
     calibration: Calibration | None
 
+    @property
+    def loss(self) -> Loss:
+        return self.linear.loss
+
     def init(self, dim: int, horizon: int | None = None) -> PreparedState:
         """The state before the first event."""
         calibrated = None if self.calibration is None else self.calibration.init()
@@ -82,7 +86,7 @@ class Prepared:
 
     def scores(self, prediction: Vector, spread: Vector) -> Vector:
         """What a classifier compares: log-odds where the loss has probabilities, else the prediction."""
-        return predicted_log_odds(prediction, spread) if isinstance(self.linear.loss, Logistic) else prediction
+        return predicted_log_odds(prediction, spread) if isinstance(self.loss, Logistic) else prediction
 
     def forecast(self, state: PreparedState, X: Any) -> Forecast:
         """What is known of the label at each row of a matrix. Changes nothing."""
@@ -101,17 +105,17 @@ class Prepared:
 
     def _said_of_classes(self, prediction: Vector, spread: Vector) -> Forecast:
         scores = self.scores(prediction, spread)
-        probability = probability_of(self.linear.loss, scores, spread)
+        probability = probability_of(self.loss, scores, spread)
         mean = 2.0 * probability - 1.0
         return Forecast(scores, spread, mean, np.sqrt(1.0 - mean * mean), probability, None, None)
 
     def _said_of_numbers(self, prediction: Vector, spread: Vector, centre: Vector, bands: Bands) -> Forecast:
-        lower = np.maximum(bands.lower, 0.0) if isinstance(self.linear.loss, Poisson) else bands.lower
+        lower = np.maximum(bands.lower, 0.0) if isinstance(self.loss, Poisson) else bands.lower
         return Forecast(prediction, spread, centre, bands.std, None, lower, bands.upper)
 
     def _law(self, prediction: Any, spread: Any) -> tuple[Any, Any, Any]:
         """The label's mean, its variance in units of the noise, and the variance that is not noise."""
-        if isinstance(self.linear.loss, Poisson):
+        if isinstance(self.loss, Poisson):
             rate = np.exp(np.minimum(prediction + 0.5 * np.square(spread), 300.0))
             return rate, rate, 0.0 * rate
         return prediction, np.ones_like(prediction), np.square(spread)

@@ -11,6 +11,7 @@ from typing import Any
 from onlinevi.report.axes import Axis
 from onlinevi.report.features import chosen
 from onlinevi.report.results import (
+    Best,
     CoverageCurve,
     LossCurve,
     Numbers,
@@ -62,12 +63,12 @@ def charts(results: Results) -> list[Chart]:
     calibration: tuple[Chart | None, ...] = ()
     match results.calibration:
         case ReliabilityBins() as bins:
-            calibration = (_reliability(bins) if bins.count else None,)
+            calibration = (_reliability(bins, guesses=len(results.head.task.classes or ()) > 2) if bins.count else None,)
         case CoverageCurve() as curve if curve.steps:
             calibration = _coverage(curve), _width(curve)
     found = [
         _loss(results.trace, results) if results.trace and results.trace.steps else None,
-        _regret(results.regret) if results.regret and results.regret.steps else None,
+        _regret(results.regret, results.hindsight) if results.regret and results.regret.steps else None,
         _posterior(results.posterior) if results.posterior and results.posterior.steps and results.posterior.names else None,
         *calibration,
         _throughput(results.throughput) if results.throughput and results.throughput.steps else None,
@@ -90,7 +91,10 @@ def _loss(curve: LossCurve, results: Results) -> Chart:
         best = results.hindsight.value
         lines.append(Line("best in hindsight", "reference", [steps[0], last], [best, best], width=1.5))
         exactly = f"to within {results.hindsight.gap:.1g}" if results.hindsight.gap > 1e-9 else "to the last digits"
-        caption += f" The level line is the best fixed model, chosen with all answers known; it is certified {exactly}."
+        among = f" among {results.hindsight.among} of the same prepared columns" if results.hindsight.among else ""
+        caption += f" The level line is the best fixed model{among}, chosen with all answers known; it is certified {exactly}."
+    elif results.without_hindsight:
+        caption += f" There is no line of the best fixed model: {results.without_hindsight}."
     # The blocks are noise around the average: they may leave the frame.
     values = [value for line in lines[1:] for value in line.values]
     log = min(values) > 0.0 and max(values) > MANY_TIMES * min(values)
@@ -112,20 +116,28 @@ def blocks(curve: LossCurve, first: float) -> tuple[Numbers, Numbers]:
     return at, means
 
 
-def _regret(curve: RegretCurve) -> Chart:
-    lines = [Line("certified", "certified", curve.steps, curve.certified, width=2.5)]
+def _regret(curve: RegretCurve, best: Best | None) -> Chart | None:
+    caption = "How much better, a row, a fixed model chosen in hindsight could have been."
+    lines = []
+    if curve.certified is not None:
+        lines.append(Line("certified", "certified", curve.steps, curve.certified, width=2.5))
+        caption += " The certificate is computed while the run goes on, and holds whatever the data."
     if curve.theorem is not None:
         lines.append(Line("theorem", "promised", curve.steps, curve.theorem, dash="dot"))
+        caption += " The theorem is what was known of any data before the first row."
     if curve.observed is not None:
-        lines.append(Line("observed", "learner", curve.steps, curve.observed))
+        lines.append(Line("observed", "learner", curve.steps, curve.observed, width=2.0 if len(lines) else 2.5))
+        among = f" (of {best.among})" if best is not None and best.among else ""
+        caption += f" Observed is against the fixed model that is best for all rows{among}; below 0, it was worse so far."
+    if not lines:
+        return None
     values = [value for line in lines for value in line.values if math.isfinite(value)] or [1.0]
     above = [value for value in values if value > 0.0]
     log = len(above) > 0.5 * len(values) and max(above) > MANY_TIMES * min(above)
-    caption = (
-        "How much better, a row, a fixed model chosen in hindsight could have been. The certificate is computed while the run "
-        "goes on, and holds whatever the data."
-    )
-    if log and len(above) < len(values):
+    if log and curve.observed is not None and not any(value > 0.0 for value in curve.observed):
+        lines.pop()
+        caption += " It was never above 0, so that it has no line here."
+    elif log and len(above) < len(values):
         caption += " Where a line has a gap, the regret was not above 0: no fixed model was better."
     rows = Axis.rows(curve.steps[0], curve.steps[-1], log=True)
     return _chart("regret", "Regret", caption, lines, rows, Axis.around("regret a row", values, log=log))
@@ -144,7 +156,8 @@ def _posterior(path: PosteriorPath) -> Chart:
     axis = Axis.around("weight", spans)
     caption = (
         "The weight of a feature as it was learned, and the range it lies in with about 95 % probability (±2 std): shown are "
-        "the surest features and those that moved most. Where a range keeps off 0, the sign is sure. Choose which."
+        "the surest features and those that moved most. Where a range keeps off 0, the sign is sure. Features are compared "
+        "on one scale: a weight is that of the column as prepared, in stds from its mean. Choose which."
     )
     figure = {
         "data": data,
@@ -156,7 +169,7 @@ def _posterior(path: PosteriorPath) -> Chart:
     return Chart("posterior", "What it believes", caption, figure, (), features)
 
 
-def _reliability(bins: ReliabilityBins) -> Chart:
+def _reliability(bins: ReliabilityBins, *, guesses: bool) -> Chart:
     total = sum(bins.count)
     data = [
         _trace(Line("as said", "reference", [0.0, 1.0], [0.0, 1.0], dash="dash", width=1.2), log=False),
@@ -183,8 +196,9 @@ def _reliability(bins: ReliabilityBins) -> Chart:
             },
         },
     ]
+    given = "Of the guesses" if guesses else "Of the rows"
     caption = (
-        "Of the rows that were given a probability, how many turned out so. On the line, probabilities mean what they say. "
+        f"{given} that were given a probability, how many turned out so. On the line, probabilities mean what they say. "
         "Large dots are many rows; a bar shows how far off chance alone would take a bin."
     )
     figure = {

@@ -56,7 +56,7 @@ def _against_best(results: Results) -> str:
     if ours <= best:
         return (
             f"Its average loss of {number(ours)} is below that of the best fixed model chosen with all answers known, "
-            f"{number(best)}: it followed what changed."
+            f"{number(best)}: learning on the way cost nothing."
         )
     return (
         f"The best fixed model, chosen with all answers known, would have an average loss of {number(best)}; learning on the "
@@ -65,9 +65,10 @@ def _against_best(results: Results) -> str:
 
 
 def _certified(results: Results) -> str:
-    if results.regret is None or not results.regret.certified or not math.isfinite(results.regret.certified[-1]):
+    certified = results.regret.certified if results.regret is not None else None
+    if not certified or not math.isfinite(certified[-1]):
         return ""
-    most = results.regret.certified[-1]
+    most = certified[-1]
     if most <= 0.0:
         return "It is certain, whatever the data, that no fixed model of its kind would have done better."
     # No loss but that of counts falls below 0, so none can be beaten by more than itself.

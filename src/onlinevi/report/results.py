@@ -95,6 +95,8 @@ class Best:
 
     value: float
     gap: float
+    among: str = ""
+    """Which fixed weights it is the best of, such as "weights from −20 to 20"."""
 
 
 @dataclass(frozen=True)
@@ -102,9 +104,10 @@ class RegretCurve:
     """All a row: the total at that step divided by the step."""
 
     steps: Numbers
-    certified: Numbers
+    certified: Numbers | None = None
     """What the live certificate said at that moment."""
     observed: Numbers | None = None
+    """Against the weights that are best for the whole run."""
     theorem: Numbers | None = None
     """What a theorem said before the data."""
 
@@ -131,7 +134,7 @@ class PosteriorPath:
 
 @dataclass(frozen=True)
 class ReliabilityBins:
-    """For classes: ``onlinevi.uncertainty.reliability``."""
+    """For classes: ``onlinevi.uncertainty.reliability``; of more than two, of the probability of the guess."""
 
     predicted: Numbers
     observed: Numbers
@@ -180,6 +183,8 @@ class Results:
     summary: Summary | None = None
     trace: LossCurve | None = None
     hindsight: Best | None = None
+    without_hindsight: str = ""
+    """Why there is none, as part of a sentence."""
     regret: RegretCurve | None = None
     posterior: PosteriorPath | None = None
     calibration: ReliabilityBins | CoverageCurve | None = None

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from onlinevi.plot import style
 from onlinevi.plot.style import STYLE, blank, first_step
 from onlinevi.reproduce.claims import group, mean_curve
 from onlinevi.reproduce.panels import PANELS
@@ -17,8 +18,7 @@ if TYPE_CHECKING:
     from onlinevi.reproduce.exact import ExactPosterior
     from onlinevi.reproduce.guarantees import Guarantee
 
-COLOURS = {"OGA": "#e6b400", "OGA-EL": "#d62728", "SVA": "#1f77b4", "SVB": "#8e44ad", "NGVI": "#2ca02c"}
-"""The paper's: yellow, red, blue, purple, green."""
+COLOURS = {name: style.RULES[name.lower()] for name in ("OGA", "OGA-EL", "SVA", "SVB", "NGVI")}
 WIDTHS = dict(zip(COLOURS, (3.2, 2.5, 1.8, 1.4, 1.4), strict=True))
 """The first drawn are the widest: where rules agree, all stay visible."""
 EXACT = {"color": "#555555", "linestyle": (0, (4, 2)), "label": "EWA (exact)"}

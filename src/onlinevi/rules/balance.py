@@ -12,7 +12,7 @@ import math
 from typing import Any, NamedTuple
 
 from onlinevi import ns
-from onlinevi.contract import expected, variance_after
+from onlinevi.contract import expected, in_floats, variance_after
 from onlinevi.types import Event, Expected, Moments, Real, Slopes
 
 QUASI_NEWTON_STEPS = 12
@@ -28,6 +28,8 @@ NEAR = 1e-3
 """From here on the tangent is moved along."""
 TANGENT_HOLDS = 1e-8
 """A hyperbola that touches V is off by the square of the distance: below rounding within this."""
+COARSENESS = math.sqrt(2.0**29)
+"""Where V is summed in float32, it holds this many times as far: floats round 2²⁹ times as coarsely as doubles."""
 
 
 class Problem(NamedTuple):
@@ -60,6 +62,10 @@ class Balance(NamedTuple):
     slope: Real
 
 
+def coarseness() -> Real:
+    return COARSENESS if in_floats() else 1.0
+
+
 def spread_at(tangent: Tangent, problem: Problem, growth: Real) -> Real:
     scale = 1.0 + tangent.decay * (growth - tangent.growth)
     variance = tangent.variance / scale if tangent.variance < problem.most * scale else problem.most
@@ -89,14 +95,14 @@ def balanced(problem: Problem, views: Any, rows: Any, event: Event, law: Moments
         if move <= SETTLED:
             # What was learned may be wrong, and a wrong step short: what is known must say so too, and the tangent hold.
             left = ns.absolute(off) / (wide * (1.0 + problem.pull * loss.curvature))
-            lacks, away = ns.absolute(missing) * problem.most / tall, (growth - tangent.growth) * tangent.decay
+            lacks, away = ns.absolute(missing) * problem.most / tall, (growth - tangent.growth) * tangent.decay / coarseness()
             if ns.maximum(ns.maximum(left, lacks), away * away) <= 10.0 * SETTLED:
                 drift = pg * rise / problem.pull
                 return Balance(prediction + step, growth + rise, true_slope(problem, prediction, loss, drift))
             break
         rise = ns.maximum(rise, -0.9 * growth)
         prediction, growth = prediction + step, growth + rise
-        if move <= NEAR and ns.absolute(growth - tangent.growth) * tangent.decay > TANGENT_HOLDS:
+        if move <= NEAR and ns.absolute(growth - tangent.growth) * tangent.decay > TANGENT_HOLDS * coarseness():
             tangent = touching(views, rows, event, law, growth)
         spread = spread_at(tangent, problem, growth)
         loss = expected(problem.y, prediction, spread, *parameters)
@@ -128,12 +134,13 @@ def bracketed(problem: Problem, views: Any, rows: Any, event: Event, law: Moment
     In these logs it is close to a line, so secants through the ends get there soon; every fourth step halves the bracket.
     """
     low, low_gap, high, high_gap, rose, middle = 0.0, 0.0, LARGEST_LOG, 0.0, False, 0.0
+    near = FOUND * coarseness() * coarseness()
     for k in range(BISECTIONS):
         variance = touching(views, rows, event, law, (ns.exp(middle) - 1.0) / problem.most).variance
         spread = ns.sqrt(variance + problem.blur)
         found = nearest(problem, spread, parameters)
         gap = ns.log1p(problem.rate * found.growth * problem.most) - middle
-        if not (ns.absolute(gap) > FOUND * (1.0 + middle) and high - low > FOUND * (1.0 + high)):
+        if not (ns.absolute(gap) > near * (1.0 + middle) and high - low > near * (1.0 + high)):
             break
         # An end that stays twice counts half, or secants would never move it.
         if gap > 0.0:

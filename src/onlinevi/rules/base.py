@@ -29,6 +29,7 @@ class Rule:
 
     @staticmethod
     def new_belief(belief: Belief, gradient: Gradient, totals: Totals, rates: Rates, prior: Prior) -> Belief:
+        """The step: one coordinate of the belief behind an event. CONTRIBUTING.md says what it is given."""
         raise TypeError("a rule needs a static method new_belief(belief, gradient, totals, rates, prior)")
 
     @staticmethod

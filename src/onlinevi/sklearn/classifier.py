@@ -10,13 +10,12 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 
-from onlinevi.auto import Auto
+from onlinevi.classes import Classes, ClassesState, coupling
 from onlinevi.families import Family
 from onlinevi.inputs import Inputs
 from onlinevi.losses import Logistic, Loss
 from onlinevi.prepared.choice import CLASS_LOSSES
 from onlinevi.rules import Rule
-from onlinevi.sklearn import coupling
 from onlinevi.sklearn.estimator import OnlineVIEstimator
 from onlinevi.types import Vector
 
@@ -134,7 +133,7 @@ class OnlineVIClassifier(ClassifierMixin, OnlineVIEstimator):  # type: ignore[mi
         if len(classes) < 2:
             raise ValueError(f"there is one class only, {classes.tolist()}: needs at least two")
         self._begin(X, 1 if len(classes) == 2 else len(classes), horizon)
-        self.classes_, self._coupled = classes, np.zeros(len(coupling.BOLDNESS))
+        self.classes_, self._coupled = classes, coupling.start()
 
     def _learn(self, X: Any, y: Any, weights: Vector, order: Any) -> None:
         coupled = self._coupled
@@ -145,19 +144,12 @@ class OnlineVIClassifier(ClassifierMixin, OnlineVIEstimator):  # type: ignore[mi
             raise
 
     def _play(self, states: tuple[Any, ...], rows: Any, y: Any, weights: Vector | None) -> tuple[Any, ...]:
-        if len(states) == 1 or not isinstance(self._loss, Logistic):
+        if len(states) == 1:
             return super()._play(states, rows, y, weights)
-        learner, after, scores = self.learner_, [], []
-        for state, labels in zip(states, self._labels(y), strict=True):
-            new, trace = learner.update_many(state, rows, labels, weights=weights, record="all")
-            after.append(new)
-            # The default's predictions are log-odds already.
-            said = trace.prediction if isinstance(learner, Auto) else learner.scores(trace.prediction, trace.spread)
-            scores.append(said)
-        numbers = np.searchsorted(self.classes_, y)
-        self._coupled = coupling.after_labels(self._coupled, np.column_stack(scores), numbers, weights)
-        return tuple(after)
+        classes, numbers = Classes(self.learner_, len(states), grows=False), np.searchsorted(self.classes_, y)
+        after, _ = classes.update_many(ClassesState(states, None, self._coupled), rows, numbers, weights=weights)
+        self._coupled = after.coupled
+        return after.each
 
     def _labels(self, y: Any) -> Sequence[Vector]:
-        against_rest = self.classes_ if len(self.classes_) > 2 else self.classes_[1:]
-        return [np.where(y == name, 1.0, -1.0) for name in against_rest]
+        return [np.where(y == self.classes_[1], 1.0, -1.0)]

@@ -10,12 +10,11 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from onlinevi.auto import Auto
 from onlinevi.families import Family
 from onlinevi.inputs import Inputs, RawWeights
 from onlinevi.learner import BadRow
 from onlinevi.losses import Loss
-from onlinevi.prepared.choice import Learner, choose, named
+from onlinevi.prepared.choice import Learner, begin, choose, named
 from onlinevi.rows import BLOCK_VALUES, as_weights
 from onlinevi.rules import Rule
 from onlinevi.types import Vector
@@ -80,7 +79,7 @@ class OnlineVIEstimator(BaseEstimator):  # type: ignore[misc]
     def _begin(self, X: Any, number: int, horizon: int | None = None) -> None:
         """Forget everything: a new learner, and ``number`` states before the first row."""
         learner, sparse = choose(self._loss, self.rule, self.family, self.inputs, self.coverage), hasattr(X, "tocsr")
-        first = learner.init(X.shape[1], sparse=sparse) if isinstance(learner, Auto) else learner.init(X.shape[1], horizon)
+        first = begin(learner, X.shape[1], sparse=sparse, horizon=horizon)
         self.learner_, self.states_, self._sparse = learner, (first,) * number, sparse
 
     def _orders(self, used: Any) -> list[Any]:

@@ -1,0 +1,364 @@
+"""Several classes: each is its own yes or no, whenever it joins, and together they are probabilities."""
+
+from __future__ import annotations
+
+import csv
+import json
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_iris
+
+import onlinevi as ovi
+from onlinevi.checkpoint import CheckpointError
+from onlinevi.classes import Classes, ClassesState, coupling
+from onlinevi.cli import main
+from onlinevi.files import open_stream
+from onlinevi.job import Job, Settings, load_job, results, save_job
+from onlinevi.job.account import Account
+from onlinevi.job.playing import Played
+from onlinevi.job.predictions import Predictions, columns_of, open_table
+from onlinevi.prepared import choose
+
+ONE = choose(ovi.Logistic(), "implicit", None, ovi.Inputs(missing=True))
+HINGE = choose(ovi.Hinge(), "oga", None, None)
+
+
+def rows(count: int = 200, number: int = 5, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """Rows and classes, numbered in the order in which they come; the last ones come late."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((count, 3))
+    classes = (X @ rng.standard_normal((3, number)) + rng.gumbel(size=(count, number))).argmax(axis=1)
+    while (late := (classes >= 3) & (np.arange(count) < 12 * classes)).any():
+        classes[late] -= 3
+    return X, np.searchsorted(np.unique(classes), classes)
+
+
+def bits(state: Any) -> list[bytes]:
+    if isinstance(state, ClassesState):
+        return [state.coupled.tobytes(), *(own for each in (*state.each, state.later) for own in bits(each))]
+    arrays = (own.array for own in state.pooled.learners) if hasattr(state, "pooled") else [state.learned.array]
+    return [state.inputs.array.tobytes(), *(array.tobytes() for array in arrays)]
+
+
+def test_a_class_is_a_learner_of_its_own_against_the_rest() -> None:
+    X, y = rows()
+    learner = Classes(ONE, 5)
+    state, trace = learner.update_many(learner.init(3), X, y)
+    for number, own in enumerate(state.each):
+        alone, said = ONE.update_many(ONE.init(3), X, np.where(y == number, 1.0, -1.0))
+        assert bits(own) == bits(alone)
+        scores = ONE.scores(said.prediction, said.spread)
+        assert np.array_equal(trace.said.scores[:, number], scores)
+
+
+def test_a_class_that_joins_is_as_if_known_from_the_start() -> None:
+    X, y = rows()
+    early, late = Classes(ONE, 5), Classes(ONE, 3)
+    known, _ = early.update_many(early.init(3), X, y)
+    joined, trace = late.update_many(late.init(3), X, y)
+    assert bits(joined)[1:] == bits(known)[1:], "all but the coupling, which had fewer classes to couple"
+    for number in (3, 4):
+        first = int(np.argmax(y == number))
+        before, _ = late.update_many(late.init(3), X[:first], y[:first])
+        assert len(before.each) == number
+        assert trace.said.guess[first] < number, "what nobody knew cannot be guessed"
+        assert (trace.said.probability[: first + 1, number] == 0.0).all()
+        with_it = ClassesState((*before.each, before.later), before.later, before.coupled)
+        assert trace.loss[first] == pytest.approx(-np.log(late.forecast(with_it, X[first : first + 1]).probability[0, number]))
+
+
+@pytest.mark.parametrize("number", [5, 11])
+@pytest.mark.parametrize("seed", range(3))
+def test_any_split_gives_the_same_bits(number: int, seed: int) -> None:
+    X, y = rows(200, number)
+    weights = np.random.default_rng(1).integers(1, 4, 200) / 2.0
+    learner = Classes(ONE, 3)
+    whole, trace = learner.update_many(learner.init(3), X, y, weights=weights)
+    cuts = range(201) if seed == 0 else sorted({0, 200, *np.random.default_rng(seed).integers(0, 200, 9).tolist()})
+    state, losses, chances = learner.init(3), [], []
+    for start, stop in pairwise(cuts):
+        state, part = learner.update_many(state, X[start:stop], y[start:stop], weights=weights[start:stop])
+        losses.append(part.loss)
+        chances.append(part.said.chance)
+    assert bits(state) == bits(whole)
+    assert np.concatenate(losses).tobytes() == trace.loss.tobytes()
+    assert np.concatenate(chances).tobytes() == trace.said.chance.tobytes()
+
+
+def test_probabilities_sum_to_1_and_are_what_is_paid() -> None:
+    X, y = rows()
+    learner = Classes(ONE, 5)
+    _, trace = learner.update_many(learner.init(3), X, y)
+    said = trace.said.probability
+    np.testing.assert_allclose(said.sum(axis=1), 1.0, rtol=1e-12)
+    np.testing.assert_allclose(trace.loss, -np.log(said[np.arange(200), y]), rtol=1e-9)
+    assert np.array_equal(trace.said.guess[1:], said.argmax(axis=1)[1:])
+    assert trace.loss[100:].mean() < np.log(5.0)
+
+
+@pytest.mark.parametrize("one", [ONE, HINGE], ids=["logistic", "hinge"])
+def test_a_look_says_and_costs_what_a_step_does(one: Any) -> None:
+    X, y = rows()
+    learner = Classes(one, 3)
+    for at in (0, 50, int(np.argmax(y == 3)), int(np.argmax(y == 4)), 199):
+        state, _ = learner.update_many(learner.init(3), X[:at], y[:at])
+        looked = learner.look(state, X[at : at + 1], y[at : at + 1])
+        _, played = learner.update_many(state, X[at : at + 1], y[at : at + 1])
+        np.testing.assert_allclose(looked.loss, played.loss, rtol=1e-9)
+        np.testing.assert_allclose(looked.said.scores, played.said.scores[:, : looked.said.scores.shape[1]], rtol=1e-9)
+
+
+def test_a_hinge_loss_has_scores_and_pays_for_every_class(tmp_path: Path) -> None:
+    X, y = rows()
+    learner = Classes(HINGE, 5)
+    _, trace = learner.update_many(learner.init(3), X, y)
+    signs = np.where(y[:, None] == np.arange(5), 1.0, -1.0)
+    np.testing.assert_allclose(trace.loss, np.maximum(0.0, 1.0 - signs * trace.said.scores).sum(axis=1), rtol=1e-12)
+    assert trace.said.probability is None
+    account = Account("classes")
+    account.add(y.astype(float), Played(trace.said, trace.loss))
+    assert account.hit_rate == np.mean(trace.said.guess == y)
+    assert not account.bins.any(), "nothing was said of probabilities"
+    table = open_table(tmp_path / "said.ndjson", columns_of("classes", labels=False))
+    Predictions("classes", lambda: list("abcde"), table).add(np.arange(200), trace.said)
+    table.close()
+    said = [json.loads(line) for line in (tmp_path / "said.ndjson").read_text().splitlines()]
+    assert said[-1] == {"row": 199, "prediction": "abcde"[trace.said.guess[-1]], "probability": None}
+
+
+def test_columns_join_for_every_class() -> None:
+    X, y = rows()
+    learner = Classes(ONE, 3)
+    state, _ = learner.update_many(learner.init(3), X, y)
+    wide = learner.widen(state, 5)
+    assert wide.mean.shape == wide.std.shape == (5, 6)
+    assert bits(wide.each[1]) == bits(ONE.widen(state.each[1], 5))
+    state, _ = learner.update_many(wide, np.pad(X[:5], ((0, 0), (0, 2))), [0, 1, 5, 2, 5])
+    assert len(state.each) == 6
+
+
+def test_what_is_no_class_is_refused() -> None:
+    X, _ = rows(4)
+    closed = Classes(ONE, 3, grows=False)
+    with pytest.raises(ValueError, match="class 3: there are 3, and none can join"):
+        closed.update_many(closed.init(3), X, [0, 1, 2, 3])
+    for labels in ([0, 1, 2, 0.5], [0, 1, 2, -1]):
+        with pytest.raises(ValueError, match="no class"):
+            closed.update_many(closed.init(3), X, labels)
+    with pytest.raises(ValueError, match="at least two"):
+        Classes(ONE, 1)
+    grows = Classes(ONE, 3)
+    X[2, 1] = 1e200
+    with pytest.raises(ovi.BadRow, match="overflow") as refused:
+        grows.update_many(grows.init(3), X, [0, 3, 1, 2])
+    assert refused.value.row == 2
+
+
+@pytest.mark.parametrize("one", [ONE, ovi.Auto()], ids=["rule", "auto"])
+def test_a_checkpoint_goes_on_with_the_same_bits(one: Any, tmp_path: Path) -> None:
+    X, y = rows(120)
+    learner, path = Classes(one, 3), tmp_path / "model.ovi"
+    state, _ = learner.update_many(learner.init(3), X[:60], y[:60])
+    ovi.save(path, learner, state)
+    loaded = ovi.load(path)
+    assert loaded.learner == learner
+    assert bits(loaded.state) == bits(state)
+    whole, again = (learner.update_many(own, X[60:], y[60:])[0] for own in (state, loaded.state))
+    assert bits(again) == bits(whole)
+    other = ClassesState(state.each[:2], state.later, state.coupled)
+    for wrong in (other, ClassesState(state.each, None, state.coupled)):
+        with pytest.raises(CheckpointError, match="another learner"):
+            ovi.save(path, learner, wrong)
+    with pytest.raises(CheckpointError, match="not finite"):
+        ovi.save(path, learner, ClassesState(state.each, state.later, np.full(7, np.nan)))
+
+
+# --- from files
+
+
+def write_rows(path: Path, X: np.ndarray, names: list[str]) -> None:
+    lines = [",".join([*map(repr, row), name]) for row, name in zip(X.tolist(), names, strict=True)]
+    path.write_text("\n".join([",".join([*"abcdefg"[: X.shape[1]], "kind"]), *lines]) + "\n")
+
+
+def table(path: Path) -> list[dict[str, str]]:
+    with path.open() as file:
+        return list(csv.DictReader(file))
+
+
+def test_a_run_over_iris_is_the_librarys(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("pyarrow", reason='pyarrow is missing: pip install "onlinevi[files]"')
+    data, out, said = load_iris(), tmp_path / "out", tmp_path / "said.csv"
+    order = np.random.default_rng(0).permutation(150)
+    X, y = data.data[order], data.target[order]
+    write_rows(tmp_path / "iris.csv", X, data.target_names[y].tolist())
+    call = ["run", str(tmp_path / "iris.csv"), "--target", "kind", "--rule", "implicit"]
+    assert main([*call, "--out", str(out), "--predictions", str(said), "--json"]) == 0
+    printed = capsys.readouterr()
+    assert "3 classes: 'setosa', 'versicolor', 'virginica'" in printed.err
+    learner = Classes(ONE, 3)
+    state, trace = learner.update_many(learner.init(4), X, y)
+    found = table(said)
+    assert [row["label"] for row in found] == data.target_names[y].tolist()
+    assert [row["prediction"] for row in found] == data.target_names[trace.said.guess].tolist()
+    assert [float(row["probability"]) for row in found] == trace.said.chance.tolist()
+    assert [float(row["loss"]) for row in found] == trace.loss.tolist()
+    summary = json.loads(printed.out)
+    assert summary["error_rate"] == pytest.approx(np.mean(trace.said.guess != y))
+    assert summary["error_rate"] < 0.2
+    assert summary["average_loss"] == pytest.approx(trace.loss.mean(), rel=1e-12)
+
+    document = json.loads((out / "run.json").read_text())
+    assert document["head"]["task"]["classes"] == data.target_names.tolist()
+    assert document["head"]["task"]["sentence"] == "Predict kind (setosa, versicolor or virginica) from 4 columns"
+    path = document["posterior"]
+    assert (path["names"][5], len(path["names"])) == ("versicolor: b", 12)
+    assert sum(document["calibration"]["count"]) == 150
+    assert np.dot(document["calibration"]["observed"], document["calibration"]["count"]) == np.sum(trace.said.guess == y)
+    assert document["regret"] is None
+
+    write_rows(tmp_path / "new.csv", X[:3], ["?"] * 3)
+    assert main(["predict", str(out / "model.ovi"), str(tmp_path / "new.csv")]) == 0
+    forecast = learner.forecast(state, X[:3])
+    lines = [
+        f"{k},{data.target_names[code]},{chance!r}"
+        for k, (code, chance) in enumerate(zip(forecast.guess, forecast.chance.tolist(), strict=True))
+    ]
+    assert capsys.readouterr().out.splitlines() == ["row,prediction,probability", *lines]
+    assert main(["info", str(out / "model.ovi"), "--json"]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    for weight in facts["weights"]:
+        number, place = data.target_names.tolist().index(weight["class"]), "abcd".index(weight["name"])
+        raw = ONE.inputs.raw_weights(state.each[number].inputs, state.each[number].mean, state.each[number].std)
+        assert (weight["mean"], weight["std"]) == (raw.weights[place], raw.std[place])
+    live = ovi.certificate(state.each[2].learned)
+    assert (
+        f"{live.within(float(np.linalg.norm(state.each[2].mean))) / 150:.4g} (virginica)" in facts["certificate"]["sentence"]
+    )
+    assert main(["info", str(out / "model.ovi")]) == 0
+    assert "  setosa: c  " in capsys.readouterr().out
+
+
+def late_rows(path: Path, start: int) -> tuple[np.ndarray, np.ndarray, list[int]]:
+    """Rows of which two classes come from a row on, the classes, and where these two come first."""
+    X, y = rows(start + 90, 3)
+    late = np.arange(len(y)) >= start
+    y = np.where(late & (X[:, 0] > 1.0), 3, np.where(late & (X[:, 1] > 1.3), 4, y))
+    write_rows(path, X, [f"k{code}" for code in y])
+    return X, y, [int(np.argmax(y == code)) for code in (3, 4)]
+
+
+def test_a_class_that_comes_late_in_a_run_that_is_stopped(tmp_path: Path) -> None:
+    """Cut behind the row where a class joins, or not at all: the same bits."""
+    pytest.importorskip("pyarrow", reason='pyarrow is missing: pip install "onlinevi[files]"')
+    path, found = tmp_path / "rows.csv", []
+    X, y, joins = late_rows(path, 1010)  # the classes known at the start are those of the first 1000 rows
+    lines = path.read_text().splitlines(keepends=True)
+    for cuts in ([], [min(joins) + 1]):
+        folder = tmp_path / f"cut{len(cuts)}"
+        folder.mkdir()
+        call = ["run", str(path), "--target", "kind", "--rule", "implicit", "--resume", "--out", str(folder)]
+        for cut in [*cuts, len(lines)]:
+            path.write_text("".join(lines[: cut + 1]))
+            assert main([*call, "--predictions", str(folder / "said.csv")]) == 0
+        job = load_job(folder / "model.ovi")
+        found.append([bits(job.state), job.account.to_json(), job.moments.to_json(), (folder / "said.csv").read_bytes()])
+    assert found[0] == found[1]
+    told = table(folder / "said.csv")
+    for place in joins:
+        assert told[place]["label"] == f"k{y[place]}" != told[place]["prediction"]
+        assert 1.0 < float(told[place]["loss"]) < 50.0
+    learner = Classes(ONE, 5)
+    state, _ = learner.update_many(learner.init(3), X, [job.class_names.index(f"k{code}") for code in y])
+    assert bits(state)[1:] == bits(job.state)[1:]
+    document = results(job)
+    assert len(document.posterior.names) == 15
+    assert np.isnan(document.posterior.mean[0][9:]).all(), "nothing was said of a class before it joined"
+
+
+@pytest.mark.parametrize("delay", [0, 3])
+def test_batches_of_any_size_give_the_same_bits(delay: int, tmp_path: Path) -> None:
+    pytest.importorskip("pyarrow", reason='pyarrow is missing: pip install "onlinevi[files]"')
+    _, y, joins = late_rows(tmp_path / "rows.csv", 30)
+    found, told = [], []
+    with open_stream(tmp_path / "rows.csv") as stream:
+        batch, position = next(stream), stream.position
+    settings = Settings("kind", rule="implicit", delay=delay)
+    for cuts in ([], [joins[0], joins[1]], [joins[0] + 1, joins[1] + 1], range(1, 120)):
+        job = Job(settings, settings.schema([batch.slice(0, 30)]))
+        for start, stop in pairwise([0, *sorted(cuts), 120]):
+            job.hears = lambda _, labels, played: told.append((labels, played))
+            job.take(batch.slice(start, stop), position._replace(rows=stop))
+            if len(cuts) == 2:
+                save_job(tmp_path / "model.ovi", job)
+                job = load_job(tmp_path / "model.ovi")
+        found.append((bits(job.state), job.account.to_json(), job.moments.to_json()))
+        assert len(job.waiting) == delay
+    assert all(own == found[0] for own in found[1:])
+    losses = [played.loss for _, played in told[-119:]]
+    assert np.isfinite(np.concatenate(losses)).all()
+    assert sorted(set(y[: -delay or None].tolist())) == list(range(len(job.state.each)))
+
+
+def test_codes_and_odd_rows(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("pyarrow", reason='pyarrow is missing: pip install "onlinevi[files]"')
+    path = tmp_path / "rows.csv"
+    X, _ = rows(60)
+    y = np.arange(60) % 5
+    X[:, 2] = 7.0  # a column that never varies
+    X[3, 0] = np.nan
+    write_rows(path, X, [f"{code}.0" if k % 2 else str(code) for k, code in enumerate(y.tolist())])
+    with path.open("a") as file:
+        file.write("1,1,1,\n1e200,1,1,9\n1,1,1,8\n")
+    call = ["run", str(path), "--target", "kind", "--rule", "implicit", "--json"]
+    assert main([*call, "--task", "classes", "--bad-rows", "skip", "--out", str(tmp_path)]) == 0
+    summary = json.loads(capsys.readouterr().out)
+    assert (summary["task"], summary["events"], summary["bad_rows"]) == ("classes", 61, 2)
+    job = load_job(tmp_path / "model.ovi")
+    assert job.class_names == ("0", "1", "2", "3", "4", "8", "9")
+
+
+def test_columns_of_another_run_take_new_classes_and_merge_with_it(tmp_path: Path) -> None:
+    pytest.importorskip("pyarrow", reason='pyarrow is missing: pip install "onlinevi[files]"')
+    X, y = rows(60, 3)
+    models = [str(tmp_path / f"{name}.ovi") for name in "ab"]
+    for model, names, more in zip(models, ("xyz", "xyw"), ([], ["--prepare-like", models[0]]), strict=True):
+        write_rows(tmp_path / "rows.csv", X, [names[code] for code in y])
+        call = ["run", str(tmp_path / "rows.csv"), "--target", "kind", "--rule", "implicit", "--checkpoint", model, *more]
+        assert main(call) == 0
+    first, second = map(load_job, models)
+    assert second.class_names == (*first.class_names, "w")
+    assert (first.state.inputs, len(second.state.each)) == (second.state.inputs, 4)
+    assert all(own.inputs == first.state.inputs for own in (*second.state.each, second.state.later))
+    assert main(["merge", *models, "-o", str(tmp_path / "all.ovi")]) == 0
+    merged = load_job(tmp_path / "all.ovi")
+    assert (merged.class_names, len(merged.state.each)) == (second.class_names, 4)
+    # What the first run would have said of the class it never met is what it has learned of a class that never came.
+    unmet = first.state.later.std**-2.0 + second.state.each[3].std ** -2.0 - 1.0
+    np.testing.assert_allclose(merged.state.each[3].std ** -2.0, unmet, rtol=1e-12)
+
+
+# --- the coupling
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_coupling_is_within_ln_7_of_the_best(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    scores = rng.standard_normal((300, 5)) * rng.choice([0.1, 3.0, 30.0])
+    said = np.stack([np.exp(coupling.log_shares(scores, boldness)) for boldness in coupling.BOLDNESS])
+    # Seeds 2 and 3: whatever class the play so far thinks least likely.
+    totals, paid, classes = np.zeros(len(said)), 0.0, rng.integers(0, 5, 300)
+    for i in range(300):
+        each = coupling.probabilities(totals, scores[i : i + 1])[0]
+        by_hand = np.exp(-totals + totals.min()) @ said[:, i] / np.exp(-totals + totals.min()).sum()
+        np.testing.assert_allclose(each, by_hand, rtol=1e-9)
+        classes[i] = each.argmin() if seed >= 2 else classes[i]
+        weighed = coupling.weigh(totals, scores[i : i + 1], classes[i : i + 1])
+        np.testing.assert_allclose(weighed.loss, -np.log(each[classes[i]]), rtol=1e-9, atol=1e-12)
+        paid, totals = paid + weighed.loss[0], weighed.after
+    assert paid <= totals.min() + np.log(len(coupling.BOLDNESS)) + 1e-9
+    assert np.array_equal(totals, coupling.weigh(coupling.start(), scores, classes).after)
