@@ -227,7 +227,7 @@ def learn(
     >>> bool(trace.average_loss[-1] < 0.3), (trace.mean > [1.5, -2.5, -0.5]).tolist()
     (True, [True, True, True])
     """
-    learner = Linear(loss, rule, family, average, discount, missing, dtype)
+    learner = Linear(loss=loss, rule=rule, family=family, average=average, discount=discount, missing=missing, dtype=dtype)
     rows = learner._rows(X)
     if rows.count == 0:
         raise ValueError("the stream is empty: X has 0 rows, needs at least one")

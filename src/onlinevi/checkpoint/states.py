@@ -73,10 +73,13 @@ def restore_linear(learner: Linear, facts: Facts, archive: Archive, at: str) -> 
     put_numbers(array, facts["sums"], SUMS)
     for name, where in plan.parts.items():
         vector = plan.numbers(array)[where]
-        doubles = vector if vector.dtype == np.float64 else np.empty(len(vector))
-        archive.fill(at + name, doubles)
-        with np.errstate(over="ignore"):  # refused below
-            vector[:] = doubles
+        if vector.dtype == np.float64:
+            archive.fill(at + name, vector)
+        else:
+            doubles = np.empty(len(vector))
+            archive.fill(at + name, doubles)
+            with np.errstate(over="ignore"):  # what no float holds is refused below
+                vector[:] = doubles
         check_finite(vector, "state")
     return State(array, plan)
 
