@@ -235,6 +235,10 @@ def learn(
     return _run(state, rows, y, weights, record)
 
 
+COPIES_LAST = 8
+"""A sparse block has so many values for each number of the state: it is copied, and looked through, for every block."""
+
+
 def _run(state: State, rows: Rows, y: Any, weights: Any, record: Record) -> Trace:
     plan, labels = state.plan, as_labels(y, state.plan.loss.label_hint)
     if rows.dim != plan.dim:
@@ -244,9 +248,9 @@ def _run(state: State, rows: Rows, y: Any, weights: Any, record: Record) -> Trac
     weights = as_weights(weights, rows.count)
     recorder = Recorder(record, state, rows.count)
     try:
-        for start, stop in blocks(rows):
-            array, buffer = state.array.copy(), recorder.buffer(stop - start)
-            used = run_block(plan, rows, labels, weights, start, stop, array, buffer)
+        for start, stop in blocks(rows, at_least=COPIES_LAST * len(state.array) if rows.sparse else 0):
+            buffer = recorder.buffer(stop - start)
+            array, used = run_block(plan, rows, labels, weights, start, stop, state.array, buffer)
             recorder.add(buffer[: int(array[linear.COUNT]) - state.count])
             state = State(array, plan)
             if used < stop:
@@ -259,23 +263,22 @@ def _run(state: State, rows: Rows, y: Any, weights: Any, record: Record) -> Trac
 
 
 def run_block(
-    plan: Plan, rows: Rows, labels: Vector, weights: Vector, start: int, stop: int, array: Vector, buffer: Vector
-) -> int:
-    """Run the rows from start to stop, changing ``array``; returns the first row not used."""
-    before = array.copy()
+    plan: Plan, rows: Rows, labels: Vector, weights: Vector, start: int, stop: int, before: Vector, buffer: Vector
+) -> tuple[Vector, int]:
+    """The state behind the rows from start to stop, and the first row not used."""
+    array = before.copy()
     kernel = plan.sparse_kernel if rows.sparse else plan.dense_kernel
     block = rows.block(start, stop), labels[start:stop], weights[start:stop]
     used: int = kernel(*block, array, plan.sizes, plan.settings, plan.frame, plan.parameters, buffer)
     if used != linear.NOT_FINITE:
-        return start + used
+        return array, start + used
     # Some step overflowed. Halve until it stands alone: any split gives the same bits.
-    array[:] = before
     if stop - start == 1:
-        return start
+        return before.copy(), start
     middle = (start + stop) // 2
-    used = run_block(plan, rows, labels, weights, start, middle, array, buffer)
+    array, used = run_block(plan, rows, labels, weights, start, middle, before, buffer)
     if used < middle:
-        return used
+        return array, used
     recorded = int(array[linear.COUNT] - before[linear.COUNT])
     return run_block(plan, rows, labels, weights, middle, stop, array, buffer[recorded:] if len(buffer) else buffer)
 

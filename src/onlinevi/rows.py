@@ -30,9 +30,9 @@ class Rows(Protocol):
         """The rows of these numbers, which ascend, as a matrix of their own."""
 
 
-def blocks(rows: Rows) -> Iterator[tuple[int, int]]:
-    """The bounds of the blocks, in order."""
-    size = max(1, int(BLOCK_VALUES / max(1.0, rows.values_a_row)))
+def blocks(rows: Rows, at_least: int = 0) -> Iterator[tuple[int, int]]:
+    """The bounds of the blocks, in order; each has ``at_least`` so many values where there are as many."""
+    size = max(1, int(max(BLOCK_VALUES, at_least) / max(1.0, rows.values_a_row)))
     for start in range(0, rows.count, size):
         yield start, min(start + size, rows.count)
 
@@ -42,10 +42,10 @@ def typed(values: Any, dtype: str | None) -> NDArray[Any]:
 
     What is too large for float32 becomes infinite, and the row is refused as such.
     """
-    if dtype is None:
-        dtype = "float32" if values.dtype == np.float32 else "float64"
+    if dtype == "float64" or (dtype is None and values.dtype != np.float32):
+        return np.ascontiguousarray(values, dtype=np.float64)
     with np.errstate(over="ignore"):
-        return np.ascontiguousarray(values, dtype=dtype)
+        return np.ascontiguousarray(values, dtype=np.float32)
 
 
 class DenseRows:
