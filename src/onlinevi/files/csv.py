@@ -13,6 +13,8 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from onlinevi.files.batch import Piece
 from onlinevi.files.extra import arrow
 from onlinevi.files.lines import blocks
@@ -54,10 +56,27 @@ class _Grammar(NamedTuple):
     def cut(self, data: bytes, last: bool) -> int:
         if b'"' not in data:
             return len(data) if last else data.rfind(b"\n") + 1
+        if end := _plain_end(data, self.delimiter):
+            return end
         match = self.records.match(data)
         end = match.end() if match else 0
         # An unclosed quote that stands first is a block of its own, up to its line's end.
         return end or (data.find(b"\n") + 1 if last or self.hopeless.match(data) else 0)
+
+
+def _plain_end(data: bytes, delimiter: str) -> int:
+    """Where the last record ends if all quotes enclose whole fields, as in most files; 0 if not, or if none ends."""
+    characters = np.frombuffer(b"\n" + data + b"\n", dtype=np.uint8)
+    quotes = np.flatnonzero(characters == ord('"'))
+    opening, closing = quotes[: len(quotes) // 2 * 2 : 2], quotes[1::2]
+    begins = np.isin(characters[quotes[::2] - 1], list(f'\n"{delimiter}'.encode())).all()
+    ends = np.isin(characters[closing + 1], list(f'\n\r"{delimiter}'.encode())).all()
+    if not (begins and ends) or (closing - opening).max(initial=0) > LONGEST_RUN:
+        return 0
+    end = data.rfind(b"\n")
+    while (before := int(np.searchsorted(quotes, end + 1))) % 2:  # within a field
+        end = data.rfind(b"\n", 0, int(quotes[before - 1]) - 1)
+    return end + 1
 
 
 @lru_cache
