@@ -20,6 +20,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from onlinevi.files import BadInput, Collect, Skip, Stream, open_stream
+from onlinevi.files import csv as csv_files
 
 pa = pytest.importorskip("pyarrow")
 
@@ -405,6 +406,44 @@ for name in ("small", "small", "large"):
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     _, small, large = map(int, done.stdout.split())
     assert large - small < 8 << 10
+
+
+def test_groups_of_a_parquet_file_are_let_go(tmp_path: Path) -> None:
+    group = pa.table({f"x{j}": np.random.default_rng(j).standard_normal(10_000) for j in range(20)})
+    with pytest.importorskip("pyarrow.parquet").ParquetWriter(tmp_path / "rows.parquet", group.schema) as writer:
+        for _ in range(30):
+            writer.write_table(group)
+    before, most = pa.total_allocated_bytes(), 0
+    with open_stream(tmp_path / "rows.parquet") as stream:
+        for _ in stream:
+            most = max(most, pa.total_allocated_bytes() - before)
+    assert most < 8 * group.nbytes, "30 groups were read"
+
+
+@pytest.mark.parametrize("delimiter", [",", ";"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        'a,"b"\n1,"x"\n',
+        'a,"b\nc"\n1,"x\n',
+        '"x\ny","z\n',
+        '1,"say ""hi"""\n2,""\r\n3,"',
+        'a"b,c"d\n1,2\n',
+        'a,\r"b\n1,"c\n',
+        '""a,b\n"c\n',
+    ],
+)
+def test_a_cut_by_plain_quotes_is_that_of_the_grammar(text: str, delimiter: str) -> None:
+    data = text.replace(",", delimiter).encode()
+    grammar = csv_files._grammar(delimiter)
+    found = grammar.records.match(data)
+    assert csv_files._plain_end(data, delimiter) in (0, found.end() if found else 0)
+
+
+@given(st.text('a,"\n\r', max_size=14))
+def test_no_text_is_cut_otherwise_than_by_the_grammar(text: str) -> None:
+    found = csv_files._grammar(",").records.match(text.encode())
+    assert csv_files._plain_end(text.encode(), ",") in (0, found.end() if found else 0)
 
 
 def test_the_missing_extra_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -25,7 +25,8 @@ def read_parquet(source: Source, batch_rows: int) -> Iterator[Piece]:
             while source.read(CHUNK):  # for the digest alone
                 pass
         try:
-            with arrow("parquet").ParquetFile(source.path or copy) as file:
+            # Buffered ahead, all groups would stay in memory until the last was read.
+            with arrow("parquet").ParquetFile(source.path or copy, pre_buffer=False) as file:
                 for batch in file.iter_batches(batch_size=batch_rows):
                     yield _piece(source, batch)
         except (arrow().ArrowException, OSError) as error:
