@@ -121,6 +121,12 @@ def _small_file(results: Results) -> Numbers:
     return {name: each for name, each in results["seconds to"].items() if "run" in name and name.endswith("warm")}
 
 
+def _river_event(peer: str) -> Callable[[Results], Numbers]:
+    return lambda results: {
+        "OnlineVIClassifier()": results["µs an event"][peer] / results["µs an event"]["OnlineVIClassifier()"]
+    }
+
+
 BARS = (
     Bar("c", "mean-field pass ÷ the same in C, d = 54", "dense", 1.2, _dense(_own, _in_c, MEAN_FIELD)),
     Bar("matmul", "mean-field pass ÷ `X @ w`, d = 54", "dense", 6.0, _dense(_own, _by("X @ w"), MEAN_FIELD)),
@@ -181,5 +187,21 @@ BARS = (
         "certificate",
         1.05,
         lambda results: results["with ÷ without"]["54"],
+    ),
+    Bar(
+        "river-bare",
+        "River's LogisticRegression ÷ ours in River, an event",
+        "river_events",
+        1.5,
+        _river_event("River LogisticRegression"),
+        at_least=True,
+    ),
+    Bar(
+        "river-scaled",
+        "River's StandardScaler | LogisticRegression ÷ ours in River, an event",
+        "river_events",
+        4.0,
+        _river_event("River StandardScaler | LogisticRegression"),
+        at_least=True,
     ),
 )
