@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, TypeAlias
 
@@ -46,8 +47,9 @@ class _Estimator:
         self._columns = Columns(zeros=absent == "zero")
         self._engine: Engine | None = None
 
+    @abstractmethod
     def _default(self) -> tuple[Loss, Rule, Family]:
-        raise NotImplementedError
+        """What is learned by where nothing is given."""
 
     @property
     def _raw_memory_usage(self) -> int:

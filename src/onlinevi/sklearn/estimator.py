@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Self
 
@@ -20,7 +21,7 @@ from onlinevi.rules import Rule
 from onlinevi.types import Vector
 
 
-class OnlineVIEstimator(BaseEstimator):  # type: ignore[misc]
+class OnlineVIEstimator(BaseEstimator, ABC):  # type: ignore[misc]
     """One learner and its states: one for numbers or two classes, else one a class."""
 
     loss: str | Loss
@@ -49,13 +50,13 @@ class OnlineVIEstimator(BaseEstimator):  # type: ignore[misc]
             self._learn(X, y, weights, order)
         return self
 
+    @abstractmethod
     def _start(self, X: Any, y: Any, horizon: int) -> None:
         """Before the first of these rows."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _labels(self, y: Any) -> Sequence[Vector]:
         """What each state is to learn of these labels."""
-        raise NotImplementedError
 
     def _checked(self, X: Any, *, reset: bool, **labels: Any) -> Any:
         """X, and y where it is given, as arrays; refused where scikit-learn does."""
