@@ -63,12 +63,14 @@ def _fill(
     bound: dict[str, Any] = {"__builtins__": function.__globals__["__builtins__"], "__name__": function.__module__}
     for name in sorted(_global_names(code) & function.__globals__.keys()):
         value = function.__globals__[name]
+        part = parts.get(value, value) if isinstance(value, FunctionType) else value
         if value is ns:
             bound[name] = _scalar_ns()
-        elif isinstance(value, FunctionType):
-            part = parts.get(value, value)
+        elif isinstance(part, FunctionType):
             bound[name], inner, inner_open = _compiled_part(part, parts, narrow, single or value in narrow)
             digest, open_ended = digest + inner, open_ended or inner_open or part is not value
+        elif hasattr(part, "py_func"):  # a kernel: called as it is, and not compiled again
+            bound[name], digest, open_ended = part, digest + part.__qualname__.encode(), True
         else:
             value = _narrowed(value) if single else value
             bound[name], digest = value, digest + f"{name}={_identity(value)};".encode()

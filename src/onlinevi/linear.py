@@ -365,35 +365,35 @@ def kernel(
     sparse: bool = False,
     loop: Function = one_pass,
 ) -> Function:
-    """``one_pass`` or ``many_passes`` compiled for one choice of parts; what a setting can express is no part."""
+    """``one_pass``, or a loop that calls it, compiled for one choice of parts; what a setting can express is no part."""
+    kinds: Any = loss, family, rule
     dense, stored = (dense_present, sparse_present) if features.missing else (dense_value, sparse_value)
-    return compose(
-        loop,
-        {
-            expected: loss.expected,
-            valid_label: loss.valid_label,
-            views: family.views,
-            moments: family.moments,
-            squares: family.squares,
-            variance_after: family.variance_after,
-            advance: family.advance_for(rule),
-            forget: family.forget if features.forgets else never,
-            settle: rule.settle,
-            new_belief: rule.new_belief,
-            keeps_std_total: yes if rule.keeps_std_total else no,
-            bounded: yes if features.robust else no,
-            by_gradients: yes if features.adaptive else no,
-            filled: no if sparse else yes,
-            span: sparse_span if sparse else dense_span,
-            value: stored if sparse else dense,
-            lacks: sparse_lacks if sparse else dense_lacks,
-            blur: family.missing_variance if features.missing else none_missing,
-            held: missing_means if features.missing else none_missing,
-            position: sparse_position if sparse else dense_position,
-            at: one_each if features.per_coordinate else same_everywhere,
-            as_numbers: floats if features.single else doubles,
-            number: single if features.single else double,
-            in_floats: yes if features.single else no,
-        },
-        narrow=COORDINATES if features.single else (),
-    )
+    parts: dict[Function, Function] = {
+        expected: loss.expected,
+        valid_label: loss.valid_label,
+        views: family.views,
+        moments: family.moments,
+        squares: family.squares,
+        variance_after: family.variance_after,
+        advance: family.advance_for(rule),
+        forget: family.forget if features.forgets else never,
+        settle: rule.settle,
+        new_belief: rule.new_belief,
+        keeps_std_total: yes if rule.keeps_std_total else no,
+        bounded: yes if features.robust else no,
+        by_gradients: yes if features.adaptive else no,
+        filled: no if sparse else yes,
+        span: sparse_span if sparse else dense_span,
+        value: stored if sparse else dense,
+        lacks: sparse_lacks if sparse else dense_lacks,
+        blur: family.missing_variance if features.missing else none_missing,
+        held: missing_means if features.missing else none_missing,
+        position: sparse_position if sparse else dense_position,
+        at: one_each if features.per_coordinate else same_everywhere,
+        as_numbers: floats if features.single else doubles,
+        number: single if features.single else double,
+        in_floats: yes if features.single else no,
+    }
+    if loop is not one_pass:
+        parts[one_pass] = kernel(*kinds, features, sparse=sparse)
+    return compose(loop, parts, COORDINATES if features.single else ())

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, Protocol
 
@@ -125,15 +126,15 @@ class LinearEngine:
     def _predict(self, row: Columns) -> None:
         foreseen = self._foresee(row.said, self._desk, self._plan.parameters)
         if foreseen != len(self._states):
-            raise self._refusal(foreseen, "the prediction is not finite: the values are too large to square")
+            raise self._refusal(row, "the prediction is not finite: the values are too large to square")
 
     def learn(self, row: Columns, labels: Vector) -> None:
         learned = self._learn(row.said, self._desk, labels, self._plan.frame, self._plan.parameters)
         if learned != len(labels):
-            raise self._refusal(learned, reason(self._plan, self._on.row[0], float(labels[learned]), 1.0))
+            raise self._refusal(row, reason(self._plan, self._on.row[0], float(labels[learned]), 1.0))
 
-    def _refusal(self, stopped: int, why: str) -> BadRow:
-        return BadRow(self.count, "a value is infinite or too large to square" if stopped < 0 else why)
+    def _refusal(self, row: Columns, why: str) -> BadRow:
+        return BadRow(self.count, row.refused(missing=self._inputs.missing) or why)
 
     def __getstate__(self) -> dict[str, Any]:  # room is made anew
         return {"inputs": self._inputs, "plan": self._plan, "scales": self._on.before, "states": list(self._states)}
@@ -166,11 +167,22 @@ class AutoEngine:
         self.states = [*self.states, self.states[-1]]
 
     def probabilities(self, row: Columns) -> list[float]:
-        return [self._learner.forecast(state, row.values).probability for state in self.states]
+        with self._naming(row):
+            return [self._learner.forecast(state, row.values).probability for state in self.states]
 
     def mean(self, row: Columns) -> float:
-        return float(self._learner.forecast(self.states[0], row.values).mean)
+        with self._naming(row):
+            return float(self._learner.forecast(self.states[0], row.values).mean)
 
     def learn(self, row: Columns, labels: Vector) -> None:
         pairs = zip(self.states, labels.tolist(), strict=True)
-        self.states = [self._learner.update(state, row.values, label)[0] for state, label in pairs]
+        with self._naming(row):
+            self.states = [self._learner.update(state, row.values, label)[0] for state, label in pairs]
+
+    @contextmanager
+    def _naming(self, row: Columns) -> Iterator[None]:
+        """A refusal names the feature, and counts events."""
+        try:
+            yield
+        except BadRow as bad:
+            raise BadRow(self.count, row.refused(missing=self._learner.inputs.missing) or bad.reason) from None

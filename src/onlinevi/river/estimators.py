@@ -96,16 +96,6 @@ class _Estimator:
         learner = self._learner
         return AutoEngine(learner, dim) if isinstance(learner, Auto) else LinearEngine(learner, self._inputs, dim)
 
-    def _learn(self, engine: Engine, labels: Vector) -> None:
-        try:
-            engine.learn(self._columns, labels)
-        except BadRow as bad:
-            raise self._named(engine, bad) from None
-
-    def _named(self, engine: Engine, bad: BadRow) -> BadRow:
-        """The refusal with the feature by its name, and the row by the number of events so far."""
-        return BadRow(engine.count, self._columns.refused(missing=self._inputs.missing) or bad.reason)
-
 
 class OnlineVIClassifier(_Estimator, base.MiniBatchClassifier):  # type: ignore[misc]
     """A Gaussian belief about the weights of each class, updated in closed form at each event.
@@ -152,7 +142,7 @@ class OnlineVIClassifier(_Estimator, base.MiniBatchClassifier):  # type: ignore[
 
     def learn_one(self, x: Features, y: Any) -> None:
         engine = self._take(x)
-        self._learn(engine, self._signs(engine, y))
+        engine.learn(self._columns, self._signs(engine, y))
 
     def _signs(self, engine: Engine, y: Any) -> Vector:
         """+1 for the learner of this class, −1 for the others; the last learner is that of all classes yet to come."""
@@ -175,10 +165,7 @@ class OnlineVIClassifier(_Estimator, base.MiniBatchClassifier):  # type: ignore[
             return {}
         if not columns.read_plain(x):
             columns.read(x)
-        try:
-            return self._shares(engine.probabilities(columns))
-        except BadRow as bad:
-            raise self._named(engine, bad) from None
+        return self._shares(engine.probabilities(columns))
 
     def _shares(self, chances: list[float]) -> dict[Any, float]:
         if self._two:
@@ -226,7 +213,7 @@ class OnlineVIRegressor(_Estimator, base.MiniBatchRegressor):  # type: ignore[mi
         return None if self._engine is None else self._engine.states[0]
 
     def learn_one(self, x: Features, y: float) -> None:
-        self._learn(self._take(x), np.array([y], dtype=float))
+        self._take(x).learn(self._columns, np.array([y], dtype=float))
 
     def predict_one(self, x: Features) -> float:
         engine, columns = self._engine, self._columns
@@ -234,10 +221,7 @@ class OnlineVIRegressor(_Estimator, base.MiniBatchRegressor):  # type: ignore[mi
             return 0.0
         if not columns.read_plain(x):
             columns.read(x)
-        try:
-            return engine.mean(columns)
-        except BadRow as bad:
-            raise self._named(engine, bad) from None
+        return engine.mean(columns)
 
     def learn_many(self, X: Any, y: Any) -> None:
         _each(X, y, self.learn_one)

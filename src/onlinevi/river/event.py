@@ -13,17 +13,18 @@ import numpy as np
 from onlinevi import ns
 from onlinevi.contract import expected, keeps_std_total, moments, span, views
 from onlinevi.inputs.passes import HEAD as MOMENTS_HEAD
-from onlinevi.inputs.passes import INTERCEPT, dense_pass
+from onlinevi.inputs.passes import INTERCEPT, compiled
 from onlinevi.linear import HEAD, one_pass
 from onlinevi.types import Event, Vector
+
+prepare_rows = compiled(False)
 
 # What is said of an event: its values, and 1 where a column is not spoken of at all.
 VALUES, UNSAID = range(2)
 
-# The head of a desk: whether the event behind it is prepared, how wide its parts are, and two numbers that never change.
-# The compiler must not know these: loops of a known length sum in another order, and give other bits than a pass does.
-PREPARED, COLUMNS, DIM, BELIEF, LEARNERS, STATE, NO_ROWS, ONE_ROW = range(8)
-DESK_HEAD, INPUT_SETTINGS, SETTINGS = 8, 5, 10
+# The head of a desk: whether the event on it is prepared, and how wide its parts are.
+PREPARED, COLUMNS, DIM, BELIEF, LEARNERS, STATE = range(6)
+DESK_HEAD, INPUT_SETTINGS, SETTINGS = 6, 5, 10
 
 # What is foreseen by a learner. At the label −1 the slope of the logistic loss is the probability of +1.
 PREDICTION, SPREAD, SLOPE = range(3)
@@ -77,7 +78,7 @@ def new_desk(columns: int, dim: int, belief: int, learners: int, state: int) -> 
     """Nothing on it but its sizes."""
     settings = INPUT_SETTINGS + SETTINGS
     desk = np.zeros(DESK_HEAD + settings + 2 * MOMENTS_HEAD + 8 * columns + dim + learners * (FORESEEN + 2 * state))
-    desk[:DESK_HEAD] = 0, columns, dim, belief, learners, state, 0, 1
+    desk[:DESK_HEAD] = 0, columns, dim, belief, learners, state
     return desk
 
 
@@ -92,7 +93,7 @@ def prepare(said: Any, desk: Any, on: Parts) -> bool:
     if news == 0.0:
         return True
     desk[PREPARED] = 0.0
-    if dense_pass(said[:UNSAID], on.after, on.before, on.input_settings, on.row) != 1:
+    if prepare_rows(said[:UNSAID], on.after, on.before, on.input_settings, on.row) != 1:
         return False
     first = np.uint64(on.input_settings[INTERCEPT])
     for j in range(columns):
@@ -128,12 +129,12 @@ def learn(said: Any, desk: Any, labels: Any, frame: Any, parameters: Any) -> int
     on = parts(desk)
     if not prepare(said, desk, on):
         return -1
-    size, none, one = int(desk[STATE]), int(desk[NO_ROWS]), int(desk[ONE_ROW])
-    sizes, weights, record = (int(desk[DIM]), int(desk[BELIEF]), none), desk[:none], desk[:none].reshape((none, 3))
+    size, sizes, nothing = int(desk[STATE]), (int(desk[DIM]), int(desk[BELIEF]), 0), desk[:0]
+    record = nothing.reshape((0, 3))
     on.kept[:] = on.states
     for k in range(len(labels)):
-        state, label = on.states[k * size : (k + 1) * size], labels[k : k + one]
-        if one_pass(on.row, label, weights, state, sizes, on.settings, frame, parameters, record) != 1:
+        state, label = on.states[k * size : (k + 1) * size], labels[k : k + 1]
+        if one_pass(on.row, label, nothing, state, sizes, on.settings, frame, parameters, record) != 1:
             on.states[:] = on.kept
             return k
     on.before[:] = on.after
