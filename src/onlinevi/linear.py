@@ -22,6 +22,7 @@ from onlinevi.contract import (
     expected,
     filled,
     forget,
+    has_gentle_steps,
     held,
     in_floats,
     keeps_std_total,
@@ -53,7 +54,8 @@ SLOPED, SLOPE_SQUARE = 9, 10
 HEAD = 11
 
 # The settings that a pass reads as data, so that changing one compiles nothing.
-STEP_SCALE, STEP_POWER, PRIOR_SCALE, PRIOR_POWER, PER_VARIANCE, LEAD, MOVES_ALWAYS, RIDGE, DISCOUNT, ROBUST = range(10)
+STEP_SCALE, STEP_POWER, PRIOR_SCALE, PRIOR_POWER, PER_VARIANCE, LEAD, MOVES_ALWAYS, RIDGE, DISCOUNT, ROBUST, GENTLE = range(11)
+SETTINGS = 11
 
 # The columns of a record. The last is for missing values, where asked: what of spread² is the square of means.
 PREDICTION, SPREAD, COST, HELD = range(4)
@@ -77,7 +79,7 @@ def one_pass(
     mean, drift = vectors[0], numbers[totals_end : totals_end + sizes[2]]
     left = np.empty(len(drift) if in_floats() else 0, numbers.dtype)
     weighted, lead, rates_vary = len(weights) > 0, settings[LEAD], settings[STEP_POWER] + settings[PRIOR_POWER] > 0.0
-    rates = Rates(settings[STEP_SCALE], 0.0, settings[PER_VARIANCE] > 0.0)
+    rates = Rates(settings[STEP_SCALE], 0.0, settings[PER_VARIANCE] > 0.0, False)
     ridge, moves_always, has_prior_term = 0.0, False, False
     if filled():
         ridge, moves_always, has_prior_term = settings[RIDGE], settings[MOVES_ALWAYS] > 0.0, ns.isfinite(settings[PRIOR_SCALE])
@@ -153,17 +155,22 @@ def one_pass(
             continue
         if rates_vary:
             when = count + lead
-            rates = Rates(rate_at(settings[STEP_SCALE], settings[STEP_POWER], when), 0.0, rates.per_variance)
+            rates = Rates(rate_at(settings[STEP_SCALE], settings[STEP_POWER], when), 0.0, rates.per_variance, False)
             if has_prior_term:
                 rates = weigh(rates.step, rate_at(settings[PRIOR_SCALE], settings[PRIOR_POWER], when), rates.per_variance)
         if by_gradients():  # compiled in: as data it would make every step wait for its row's gradient
-            rates = Rates(adapted(settings[STEP_SCALE], square_sum), 0.0, rates.per_variance)
+            rates = Rates(adapted(settings[STEP_SCALE], square_sum), 0.0, rates.per_variance, False)
         seen = Slopes(slope, curvature)
         trusted = Slopes(share * slope, share * curvature)
         taken = settle(vectors, rows, event, y, law, trusted, share * weight, rates, parameters)
         if len(drift) > 0:
             leave_decision(drift, left, mean, rows, event, number(count))
-        advance(vectors, rows, event, in_numbers(Turn(law, seen, taken, pull, rates)), frame)
+        turn = in_numbers(Turn(law, seen, taken, pull, rates))
+        change = rates.step * taken.curvature * (law.row_square if rates.per_variance else law.variance)
+        if has_gentle_steps() and 0.0 <= change <= settings[GENTLE]:
+            advance(vectors, rows, event, gently(turn), frame)
+        else:
+            advance(vectors, rows, event, turn, frame)
         if settings[DISCOUNT] < 1.0:
             forget(vectors, frame, number(settings[DISCOUNT]), count)
         if len(drift) > 0:
@@ -224,8 +231,14 @@ def in_numbers(turn: Turn) -> Turn:
         Slopes(number(seen.slope), number(seen.curvature)),
         Slopes(number(taken.slope), number(taken.curvature)),
         number(ridge),
-        Rates(number(rates.step), number(rates.pull), rates.per_variance),
+        Rates(number(rates.step), number(rates.pull), rates.per_variance, False),
     )
+
+
+def gently(turn: Turn) -> Turn:
+    """The same with what is known of a gentle step as constants: the compiler makes a short loop of its own for them."""
+    law, seen, taken, _, rates = turn
+    return Turn(law, seen, taken, number(0.0), Rates(rates.step, number(0.0), rates.per_variance, True))
 
 
 def leave_decision(drift: Any, left: Any, mean: Any, rows: Any, event: Event, count: Any) -> None:
@@ -382,6 +395,7 @@ def kernel(
         keeps_std_total: yes if rule.keeps_std_total else no,
         bounded: yes if features.robust else no,
         by_gradients: yes if features.adaptive else no,
+        has_gentle_steps: yes if rule.gentle > 0.0 and not family.correlated else no,
         filled: no if sparse else yes,
         span: sparse_span if sparse else dense_span,
         value: stored if sparse else dense,

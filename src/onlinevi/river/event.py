@@ -14,7 +14,7 @@ from onlinevi import ns
 from onlinevi.contract import expected, keeps_std_total, moments, span, views
 from onlinevi.inputs.passes import HEAD as MOMENTS_HEAD
 from onlinevi.inputs.passes import INTERCEPT, compiled
-from onlinevi.linear import HEAD, one_pass
+from onlinevi.linear import HEAD, SETTINGS, one_pass
 from onlinevi.types import Event, Vector
 
 prepare_rows = compiled(False)
@@ -24,7 +24,7 @@ VALUES, UNSAID = range(2)
 
 # The head of a desk: whether the event on it is prepared, and how wide its parts are.
 PREPARED, COLUMNS, DIM, BELIEF, LEARNERS, STATE = range(6)
-DESK_HEAD, INPUT_SETTINGS, SETTINGS = 6, 5, 10
+DESK_HEAD, INPUT_SETTINGS = 6, 5
 
 # What is foreseen by a learner. At the label −1 the slope of the logistic loss is the probability of +1.
 PREDICTION, SPREAD, SLOPE = range(3)
