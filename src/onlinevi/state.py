@@ -85,7 +85,7 @@ class Plan:
 
     @property
     def gentle(self) -> float:
-        """Up to which rate·curvature·std² a step is gentle: never where a ridge, a prior term or the box's floor acts on stds."""
+        """Up to which rate·curvature·std² a step is gentle: never where a ridge, a prior term or the box acts on stds."""
         acts = self.loss.ridge > 0.0 or self.rule.prior_rate is not None or np.any(self.frame[STD_LOW] > 0.0)
         return -1.0 if acts else self.rule.gentle
 
