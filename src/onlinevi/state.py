@@ -150,6 +150,19 @@ class Plan:
         return {name: getattr(self, name) for name in self.__dataclass_fields__}
 
 
+VECTOR = 4
+"""As many doubles go into a vector register."""
+
+
+def aligned_copy(array: Vector) -> Vector:
+    """A copy of a packed array whose belief starts where a vector load does: others cost a pass a tenth of its time."""
+    room = np.empty(len(array) + VECTOR)
+    skip = -(room.ctypes.data // room.itemsize + linear.HEAD) % VECTOR
+    copy = room[skip : skip + len(array)]
+    copy[:] = array
+    return copy
+
+
 def check_single(frame: Vector) -> None:
     """Refuse a prior that float32 has no number for, or a box that it would make another."""
     with np.errstate(over="ignore"):
