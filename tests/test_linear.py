@@ -14,6 +14,7 @@ from oracles import play
 from scipy import sparse
 
 import onlinevi as ovi
+from onlinevi import linear
 
 EVERY = list(itertools.product(LOSSES, RULES))
 SUMS = ("loss", "expected_loss", "product", "gradient_square", "gradient", "mean", "std", "average_mean", "weight", "square")
@@ -141,6 +142,19 @@ def test_unsorted_and_repeated_sparse_entries_are_summed() -> None:
     want = ovi.learn(repeated.toarray(), [1.0], loss=ovi.Squared(), rule=ovi.SVB()).state
     for matrix in (repeated, raw):
         assert ovi.learn(matrix, [1.0], loss=ovi.Squared(), rule=ovi.SVB()).state == want
+
+
+@pytest.mark.parametrize("rule", [ovi.OGA(0.1), ovi.SVA(0.1), ovi.SVB()], ids=name)
+def test_a_state_too_wide_for_a_cache_learns_as_a_narrow_one(rule: ovi.Rule) -> None:
+    """Beyond ``linear.NEAR`` memory is asked ahead of time; the columns in use are the same, only far apart."""
+    X, y = stream(ovi.Hinge(), 40, 4)
+    narrow, places = sparse.csr_array(X), np.array([0, 1, 150_000, 299_999])
+    assert 2 * 300_000 > linear.NEAR
+    wide = sparse.csr_array((narrow.data, places[narrow.indices], narrow.indptr), shape=(40, 300_000))
+    few, many = (ovi.learn(rows, y, loss=ovi.Hinge(), rule=rule) for rows in (narrow, wide))
+    np.testing.assert_array_equal(many.mean[places], few.mean)
+    np.testing.assert_array_equal(many.std[places], few.std)
+    assert np.flatnonzero(many.mean).tolist() == places.tolist()
 
 
 @pytest.mark.parametrize(("loss", "rule"), list(itertools.product([ovi.Logistic(), ovi.Absolute()], RULES)), ids=name)

@@ -65,7 +65,7 @@ def _fill(
         value = function.__globals__[name]
         part = parts.get(value, value) if isinstance(value, FunctionType) else value
         if value is ns:
-            bound[name], digest = _scalar_ns(), digest + _code_identity(_scalar_ns.__wrapped__.__code__)
+            bound[name], digest = _scalar_ns(), digest + _scalar_identity()
         elif isinstance(part, FunctionType):
             bound[name], inner, inner_open = _compiled_part(part, parts, narrow, single or value in narrow)
             digest, open_ended = digest + inner, open_ended or inner_open or part is not value
@@ -171,10 +171,15 @@ def _scalar_ns() -> ModuleType:
     module = ModuleType("onlinevi.ns")
     for function in (absolute, maximum, minimum, isfinite, where, exp):
         setattr(module, function.__name__, _part(function))
-    module.sqrt = _square_root()  # type: ignore[attr-defined]
+    module.sqrt, module.prefetch = _square_root(), _prefetch()  # type: ignore[attr-defined]
     for name in ("log", "log1p", "erf"):
         setattr(module, name, getattr(math, name))
     return module
+
+
+@cache
+def _scalar_identity() -> bytes:
+    return b"".join(_code_identity(part.__code__) for part in (_scalar_ns.__wrapped__, _square_root, _prefetch))
 
 
 def _square_root() -> Function:
@@ -192,3 +197,26 @@ def _square_root() -> Function:
         return number(number), generate
 
     return sqrt  # type: ignore[no-any-return]
+
+
+def _prefetch() -> Function:
+    """Ask memory for vector[j], to be written soon, and do not wait for it."""
+    from llvmlite import ir
+    from numba import types
+    from numba.core import cgutils
+    from numba.extending import intrinsic
+
+    @intrinsic  # type: ignore[untyped-decorator]
+    def prefetch(typing: Any, vector: Any, j: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            array = context.make_array(vector)(context, builder, arguments[0])
+            place = builder.bitcast(builder.gep(array.data, [arguments[1]]), cgutils.voidptr_t)
+            word = ir.IntType(32)
+            kind = ir.FunctionType(ir.VoidType(), [cgutils.voidptr_t, word, word, word])
+            function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
+            builder.call(function, [place, word(0), word(2), word(1)])  # to read, to keep in the second cache, data
+            return context.get_dummy_value()
+
+        return types.void(vector, j), generate
+
+    return prefetch  # type: ignore[no-any-return]

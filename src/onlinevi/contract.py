@@ -86,6 +86,11 @@ def held(mean: Any, rows: Any, event: Event) -> Real:
     _hole("held")
 
 
+def expect(views: Any, rows: Any, event: Event) -> None:
+    """Ask memory for the coordinates that a sparse row touches, which may lie far apart, ahead of its turn."""
+    _hole("expect")
+
+
 def squares(views: Any) -> tuple[Real, Real]:
     """E‖θ‖² split as (‖mean‖², the rest): what a ridge costs."""
     _hole("squares")

@@ -19,6 +19,7 @@ from onlinevi.contract import (
     blur,
     bounded,
     by_gradients,
+    expect,
     expected,
     filled,
     forget,
@@ -60,6 +61,9 @@ SETTINGS = 11
 # The columns of a record. The last is for missing values, where asked: what of spread² is the square of means.
 PREDICTION, SPREAD, COST, HELD = range(4)
 
+NEAR = 500_000
+"""A state of so many doubles, 4 MB, is not far away: to ask for its parts ahead of time costs more than it gains."""
+
 NOT_FINITE = -1
 """Returned by a pass whose belief overflowed: every row was finite, the steps were not."""
 
@@ -89,13 +93,16 @@ def one_pass(
     product_sum, square_sum, largest_square = state[PRODUCT], state[GRADIENT_SQUARE], state[LARGEST_SQUARE]
     weight_sum, weight_squares, size_sum = state[WEIGHT], state[WEIGHT_SQUARE], state[SQUARE]
     sloped, slope_squares = state[SLOPED], state[SLOPE_SQUARE]
-    used, recorded = len(labels), 0
+    used, recorded, far = len(labels), 0, len(state) > NEAR
 
     for i in range(len(labels)):
         if weighted and weights[i] == 0.0:
             continue
         y = labels[i]
         event = Event(np.uint64(i), *span(rows, i))
+
+        if far and i + 1 < len(labels):
+            expect(vectors, rows, Event(np.uint64(i + 1), *span(rows, i + 1)))
 
         # Decide, then see the label and pay.
         law = in_doubles(moments(vectors, rows, event))
@@ -403,6 +410,7 @@ def kernel(
         blur: family.missing_variance if features.missing else none_missing,
         held: missing_means if features.missing else none_missing,
         position: sparse_position if sparse else dense_position,
+        expect: family.expect if sparse else Family.expect,
         at: one_each if features.per_coordinate else same_everywhere,
         as_numbers: floats if features.single else doubles,
         number: single if features.single else double,

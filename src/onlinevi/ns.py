@@ -63,6 +63,10 @@ def minimum(x: Real, y: Real) -> Real:
     return _library(x, y).minimum(x, y)
 
 
+def prefetch(vector: Real, j: Real) -> None:
+    """A word to memory from compiled loops; elsewhere nothing."""
+
+
 def where(condition: Real, x: Real, y: Real) -> Real:
     """Select, never multiply by a comparison: inf·0 is NaN."""
     return _library(condition, x, y).where(condition, x, y)

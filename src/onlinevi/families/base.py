@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Self, TypeAlias
 
 import numpy as np
 
-from onlinevi.types import Belief, Moments, Real, Vector
+from onlinevi.types import Belief, Event, Moments, Real, Vector
 
 PerCoordinate: TypeAlias = float | Sequence[float]
 """One value for all coordinates, or one each."""
@@ -111,6 +111,10 @@ class Family:
     squares: Callable[..., tuple[Real, Real]]
     advance: Callable[..., None]
     forget: Callable[..., None]
+
+    @staticmethod
+    def expect(views: Any, rows: Any, event: Event) -> None:
+        """Nothing: dense rows touch all coordinates in order, and memory needs no word."""
 
     @classmethod
     def advance_for(cls, rule: Any) -> Callable[..., None]:

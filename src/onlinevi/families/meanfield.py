@@ -126,6 +126,17 @@ class MeanField(Family):
         return Moments(prediction, variance, variance, row_square, spread_square, blur(views, rows, event))
 
     @staticmethod
+    def expect(views: Any, rows: Any, event: Event) -> None:
+        mean, std, mean_total, std_total = views
+        for k in range(event.start, event.stop):
+            j = position(rows, k)
+            ns.prefetch(mean, j)
+            ns.prefetch(std, j)
+            ns.prefetch(mean_total, j)
+            if keeps_std_total():
+                ns.prefetch(std_total, j)
+
+    @staticmethod
     def missing_variance(views: Any, rows: Any, event: Event) -> Real:
         mean, std, _, _ = views
         total = 0.0

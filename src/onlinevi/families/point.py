@@ -73,6 +73,13 @@ class Point(Family):
         return Moments(prediction, 0.0, row_square, row_square, 0.0, blur(views, rows, event))
 
     @staticmethod
+    def expect(views: Any, rows: Any, event: Event) -> None:
+        mean, totals = views
+        for k in range(event.start, event.stop):
+            ns.prefetch(mean, position(rows, k))
+            ns.prefetch(totals, position(rows, k))
+
+    @staticmethod
     def missing_variance(views: Any, rows: Any, event: Event) -> Real:
         mean, _ = views
         total = 0.0

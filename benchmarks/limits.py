@@ -1,0 +1,111 @@
+"""What bounds a pass: its pieces by themselves, with nothing else to wait for.
+
+    python benchmarks/limits.py [--tiny]
+
+Nanoseconds a row. The notes on bars that are missed quote these.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import numba
+import numpy as np
+from dense import ours, sixteen_rates
+from made import COVER_DIM, thin_rows, unit_rows
+from section import Size, main
+from timing import Work, nanoseconds_a_row
+
+import onlinevi as ovi
+from onlinevi._jit import OPTIONS, compose
+from onlinevi.losses import Hinge
+from onlinevi.state import aligned_copy
+
+IN_CACHE, WIDE, STORED, THIN_ROWS, POOLED_ROWS = 2_000, 1_000_000, 100, 30_000, 50_000
+evaluate = Hinge.expected
+
+
+def measure(size: Size) -> dict[str, Any]:
+    return {"dense": dense(size), "sparse": sparse(size), "pooled": pooled(size)}
+
+
+@numba.njit(**OPTIONS)
+def roots_and_divisions(rows: int, u: np.ndarray, out: np.ndarray) -> None:
+    """SVA's std, one for each weight."""
+    for _ in range(rows):
+        for j in range(len(u)):
+            out[j] = 1.0 / (np.sqrt(1.0 + u[j] * u[j]) + u[j])
+        u[0], out[0] = out[0], u[0]
+
+
+def losses_in_turn(rows: int, a: float) -> float:
+    """Each needs the one before, as in a pass."""
+    for _ in range(rows):
+        a = a - 0.1 * evaluate(1.0, a, 0.5).slope
+    return a
+
+
+def dense(size: Size) -> dict[str, float]:
+    """At d = 54, rows in the cache."""
+    rows, repeats = size.rows(IN_CACHE), 50
+    X, y = unit_rows(rows, COVER_DIM)
+    losses, u, out = compose(losses_in_turn, {}), np.linspace(0.0, 2.0, COVER_DIM), np.empty(COVER_DIM)
+    works = {
+        "54 roots and 54 divisions": Work(repeats * rows, partial(roots_and_divisions, repeats * rows, u, out)),
+        "the expected loss": Work(repeats * rows, partial(losses, repeats * rows, 0.1)),
+        "OGA-EL, rows in the cache": ours(X, y, ovi.OGAEL()),
+        "SVA, rows in the cache": ours(X, y, ovi.SVA()),
+    }
+    return nanoseconds_a_row(works, size.rounds)
+
+
+@numba.njit(**OPTIONS)
+def apart(indices: np.ndarray, starts: np.ndarray, a: np.ndarray, b: np.ndarray, c: np.ndarray) -> None:
+    """Touch three numbers of a column where a state has them: in three vectors."""
+    for i in range(len(starts) - 1):
+        for k in range(starts[i], starts[i + 1]):
+            j = indices[k]
+            a[j] += 1.0
+            b[j] += 1.0
+            c[j] += 1.0
+
+
+@numba.njit(**OPTIONS)
+def side_by_side(indices: np.ndarray, starts: np.ndarray, columns: np.ndarray) -> None:
+    """The same three beside each other."""
+    for i in range(len(starts) - 1):
+        for k in range(starts[i], starts[i + 1]):
+            j = indices[k]
+            columns[j, 0] += 1.0
+            columns[j, 1] += 1.0
+            columns[j, 2] += 1.0
+
+
+def sparse(size: Size) -> dict[str, float]:
+    """100 of 1,000,000 columns; what a call does once is shared out over its rows."""
+    rows = size.rows(THIN_ROWS)
+    X, y = thin_rows(rows, WIDE, STORED)
+    start = ovi.Linear(loss=ovi.Hinge(), rule=ovi.SVB(), average=False).init(WIDE)
+    vectors, columns = [np.zeros(WIDE) for _ in range(3)], np.zeros((WIDE, 4))
+    works = {
+        "three numbers a value, apart": Work(rows, lambda: apart(X.indices, X.indptr, *vectors)),
+        "three numbers a value, side by side": Work(rows, lambda: side_by_side(X.indices, X.indptr, columns)),
+        "the state copied and looked through": Work(rows, lambda: np.isfinite(aligned_copy(start.array)).all()),
+        "SVB": ours(X, y, ovi.SVB()),
+    }
+    return nanoseconds_a_row(works, size.rounds)
+
+
+def pooled(size: Size) -> dict[str, float]:
+    """Sixteen learners at d = 54, and one of them by itself with its predictions recorded, as a pool needs them."""
+    X, y = unit_rows(size.rows(POOLED_ROWS), COVER_DIM)
+    learner = ovi.Linear(loss=ovi.Hinge(), rule=ovi.SVB(), average=False)
+    alone = Work(len(y), lambda: learner.update_many(learner.init(COVER_DIM, len(y)), X, y))
+    works = {"SVB": ours(X, y, ovi.SVB()), "SVB, recorded": alone, "16 rates pooled": sixteen_rates(X, y)}
+    times = nanoseconds_a_row(works, size.rounds)
+    return times | {"weighing": round(times["16 rates pooled"] - 16 * times["SVB, recorded"], 1)}
+
+
+if __name__ == "__main__":
+    main("limits", __doc__, measure)
