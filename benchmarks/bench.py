@@ -29,6 +29,7 @@ SECTIONS = (
     "float32",
     "certificate",
     "river_events",
+    "limits",
 )
 
 

@@ -22,7 +22,7 @@ from onlinevi._jit import OPTIONS, compose
 from onlinevi.losses import Hinge
 from onlinevi.state import aligned_copy
 
-IN_CACHE, WIDE, STORED, THIN_ROWS, POOLED_ROWS = 2_000, 1_000_000, 100, 30_000, 50_000
+IN_CACHE, WIDE, STORED, THIN_ROWS, POOLED_ROWS = 20_000, 1_000_000, 100, 30_000, 50_000
 evaluate = Hinge.expected
 
 
@@ -48,7 +48,7 @@ def losses_in_turn(rows: int, a: float) -> float:
 
 def dense(size: Size) -> dict[str, float]:
     """At d = 54, rows in the cache."""
-    rows, repeats = size.rows(IN_CACHE), 50
+    rows, repeats = size.rows(IN_CACHE), 5
     X, y = unit_rows(rows, COVER_DIM)
     losses, u, out = compose(losses_in_turn, {}), np.linspace(0.0, 2.0, COVER_DIM), np.empty(COVER_DIM)
     works = {

@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -42,7 +43,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     images = draw(results, options.page.parent / "img")
     relative = {path.stem: os.path.relpath(path, options.page.parent) for path in images}
     options.page.parent.mkdir(parents=True, exist_ok=True)
-    options.page.write_text(page(results, relative, notes(HERE / "notes.md")))
+    said = {key: quoting(text, results) for key, text in notes(HERE / "notes.md").items()}
+    options.page.write_text(page(results, relative, said))
     print("wrote", options.page, *images)
 
 
@@ -105,6 +107,18 @@ def promises(verdicts: Sequence[Verdict], said: Mapping[str, str]) -> Iterable[s
     missed = [verdict.bar for verdict in counted if not verdict.met]
     for bar in missed:
         yield f"**{bar.what}.** {said.get(bar.key, 'What limits it is not known yet.')}"
+
+
+def quoting(text: str, results: Mapping[str, Results]) -> str:
+    """The text with each {section/key/key} as the number that was measured."""
+
+    def found(quoted: re.Match[str]) -> str:
+        value: Any = results
+        for key in quoted[1].split("/"):
+            value = value.get(key, {}) if isinstance(value, Mapping) else {}
+        return "(not measured)" if isinstance(value, Mapping) else number(value)
+
+    return re.sub(r"\{([^{}]+)\}", found, text)
 
 
 def table(header: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
@@ -221,6 +235,15 @@ def _river(section: Results) -> dict[str, str]:
     }
 
 
+def _limits(section: Results) -> dict[str, str]:
+    titles = {
+        "dense": "d = 54, rows in the cache, ns a row.",
+        "sparse": "100 of 1,000,000 columns, ns a row.",
+        "pooled": "Sixteen rates at d = 54, ns a row.",
+    }
+    return {title: _columns(section[part]) for part, title in titles.items()}
+
+
 def _columns(values: Mapping[str, float]) -> str:
     return table(list(values), [[number(value) for value in values.values()]])
 
@@ -236,6 +259,7 @@ WRITERS = {
     "float32": ("32 bits", _float32),
     "certificate": ("The certificate's sums", _certificate),
     "river_events": ("River's interface", _river),
+    "limits": ("What bounds a pass", _limits),
 }
 
 

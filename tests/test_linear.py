@@ -149,7 +149,7 @@ def test_a_state_too_wide_for_a_cache_learns_as_a_narrow_one(rule: ovi.Rule) -> 
     """Beyond ``linear.NEAR`` memory is asked ahead of time; the columns in use are the same, only far apart."""
     X, y = stream(ovi.Hinge(), 40, 4)
     narrow, places = sparse.csr_array(X), np.array([0, 1, 150_000, 299_999])
-    assert 2 * 300_000 > linear.NEAR
+    assert linear.NEAR < 2 * 300_000
     wide = sparse.csr_array((narrow.data, places[narrow.indices], narrow.indptr), shape=(40, 300_000))
     few, many = (ovi.learn(rows, y, loss=ovi.Hinge(), rule=rule) for rows in (narrow, wide))
     np.testing.assert_array_equal(many.mean[places], few.mean)
