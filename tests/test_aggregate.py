@@ -325,13 +325,13 @@ def test_a_state_says_what_it_holds() -> None:
 # --- exponentials
 
 
-def test_exponentials_are_as_exact_as_their_arguments() -> None:
+def test_exponentials_are_exact() -> None:
     rng = np.random.default_rng(0)
     values = np.concatenate([-rng.random(2000), -708.0 * rng.random(2000), [0.0, -5e-324, -708.0, -708.1, -1e300, -np.inf]])
     found = values.copy()
     total = compose(exponentiate, {})(found, 0.0)
     kept = values >= -708.0
-    assert (np.abs(found[kept] / np.exp(values[kept]) - 1.0) <= 6e-16 + 1e-16 * np.abs(values[kept])).all()
+    assert (np.abs(found[kept] / np.exp(values[kept]) - 1.0) <= 6e-16).all()
     assert (found[~kept] == 0.0).all()
     assert found[4000] == found[4001] == 1.0
     assert total == pytest.approx(found.sum(), rel=1e-14)

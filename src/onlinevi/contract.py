@@ -46,6 +46,11 @@ def by_gradients() -> bool:
     _hole("by_gradients")
 
 
+def has_gentle_steps() -> bool:
+    """Whether the rule takes small steps in another way."""
+    _hole("has_gentle_steps")
+
+
 def settle(
     views: Any, rows: Any, event: Event, y: Real, law: Moments, seen: Slopes, weight: Real, rates: Rates, parameters: Any
 ) -> Slopes:

@@ -13,7 +13,7 @@ from onlinevi.families import Family, MeanField, Point
 from onlinevi.losses import Loss
 from onlinevi.rows import Rows, as_labels, as_rows, as_weights, blocks, one_row, typed
 from onlinevi.rules import Rule
-from onlinevi.state import Plan, State
+from onlinevi.state import Plan, State, aligned_copy
 from onlinevi.trace import Record, Recorder, Trace
 from onlinevi.types import Step, Vector
 
@@ -266,7 +266,7 @@ def run_block(
     plan: Plan, rows: Rows, labels: Vector, weights: Vector, start: int, stop: int, before: Vector, buffer: Vector
 ) -> tuple[Vector, int]:
     """The state behind the rows from start to stop, and the first row not used."""
-    array = before.copy()
+    array = aligned_copy(before)
     kernel = plan.sparse_kernel if rows.sparse else plan.dense_kernel
     block = rows.block(start, stop), labels[start:stop], weights[start:stop]
     used: int = kernel(*block, array, plan.sizes, plan.settings, plan.frame, plan.parameters, buffer)

@@ -22,6 +22,7 @@ from onlinevi.contract import (
     expected,
     filled,
     forget,
+    has_gentle_steps,
     held,
     in_floats,
     keeps_std_total,
@@ -53,7 +54,8 @@ SLOPED, SLOPE_SQUARE = 9, 10
 HEAD = 11
 
 # The settings that a pass reads as data, so that changing one compiles nothing.
-STEP_SCALE, STEP_POWER, PRIOR_SCALE, PRIOR_POWER, PER_VARIANCE, LEAD, MOVES_ALWAYS, RIDGE, DISCOUNT, ROBUST = range(10)
+STEP_SCALE, STEP_POWER, PRIOR_SCALE, PRIOR_POWER, PER_VARIANCE, LEAD, MOVES_ALWAYS, RIDGE, DISCOUNT, ROBUST, GENTLE = range(11)
+SETTINGS = 11
 
 # The columns of a record. The last is for missing values, where asked: what of spread² is the square of means.
 PREDICTION, SPREAD, COST, HELD = range(4)
@@ -77,7 +79,7 @@ def one_pass(
     mean, drift = vectors[0], numbers[totals_end : totals_end + sizes[2]]
     left = np.empty(len(drift) if in_floats() else 0, numbers.dtype)
     weighted, lead, rates_vary = len(weights) > 0, settings[LEAD], settings[STEP_POWER] + settings[PRIOR_POWER] > 0.0
-    rates = Rates(settings[STEP_SCALE], 0.0, settings[PER_VARIANCE] > 0.0)
+    rates = Rates(settings[STEP_SCALE], 0.0, settings[PER_VARIANCE] > 0.0, False)
     ridge, moves_always, has_prior_term = 0.0, False, False
     if filled():
         ridge, moves_always, has_prior_term = settings[RIDGE], settings[MOVES_ALWAYS] > 0.0, ns.isfinite(settings[PRIOR_SCALE])
@@ -153,17 +155,22 @@ def one_pass(
             continue
         if rates_vary:
             when = count + lead
-            rates = Rates(rate_at(settings[STEP_SCALE], settings[STEP_POWER], when), 0.0, rates.per_variance)
+            rates = Rates(rate_at(settings[STEP_SCALE], settings[STEP_POWER], when), 0.0, rates.per_variance, False)
             if has_prior_term:
                 rates = weigh(rates.step, rate_at(settings[PRIOR_SCALE], settings[PRIOR_POWER], when), rates.per_variance)
         if by_gradients():  # compiled in: as data it would make every step wait for its row's gradient
-            rates = Rates(adapted(settings[STEP_SCALE], square_sum), 0.0, rates.per_variance)
+            rates = Rates(adapted(settings[STEP_SCALE], square_sum), 0.0, rates.per_variance, False)
         seen = Slopes(slope, curvature)
         trusted = Slopes(share * slope, share * curvature)
         taken = settle(vectors, rows, event, y, law, trusted, share * weight, rates, parameters)
         if len(drift) > 0:
             leave_decision(drift, left, mean, rows, event, number(count))
-        advance(vectors, rows, event, in_numbers(Turn(law, seen, taken, pull, rates)), frame)
+        turn = in_numbers(Turn(law, seen, taken, pull, rates))
+        change = rates.step * taken.curvature * (law.row_square if rates.per_variance else law.variance)
+        if has_gentle_steps() and 0.0 <= change <= settings[GENTLE]:
+            advance(vectors, rows, event, gently(turn), frame)
+        else:
+            advance(vectors, rows, event, turn, frame)
         if settings[DISCOUNT] < 1.0:
             forget(vectors, frame, number(settings[DISCOUNT]), count)
         if len(drift) > 0:
@@ -177,13 +184,17 @@ def one_pass(
     state[WEIGHT], state[WEIGHT_SQUARE], state[SQUARE] = weight_sum, weight_squares, size_sum
     if bounded():
         state[SLOPED], state[SLOPE_SQUARE] = sloped, slope_squares
-    for k in range(HEAD):
-        if not ns.isfinite(state[k]):
-            return NOT_FINITE
-    for k in range(start, len(numbers)):
-        if not ns.isfinite(numbers[k]):
-            return NOT_FINITE
+    if not_finite(state[:HEAD]) + not_finite(numbers[start:]) > 0.0:
+        return NOT_FINITE
     return used
+
+
+def not_finite(numbers: Any) -> Any:
+    """How many are not: counted to the end, which is faster than to stop at the first."""
+    count = 0.0
+    for k in range(np.uint64(len(numbers))):
+        count += 0.0 if ns.isfinite(numbers[k]) else 1.0
+    return count
 
 
 def many_passes(
@@ -220,8 +231,14 @@ def in_numbers(turn: Turn) -> Turn:
         Slopes(number(seen.slope), number(seen.curvature)),
         Slopes(number(taken.slope), number(taken.curvature)),
         number(ridge),
-        Rates(number(rates.step), number(rates.pull), rates.per_variance),
+        Rates(number(rates.step), number(rates.pull), rates.per_variance, False),
     )
+
+
+def gently(turn: Turn) -> Turn:
+    """The same with what is known of a gentle step as constants: the compiler makes a short loop of its own for them."""
+    law, seen, taken, _, rates = turn
+    return Turn(law, seen, taken, number(0.0), Rates(rates.step, number(0.0), rates.per_variance, True))
 
 
 def leave_decision(drift: Any, left: Any, mean: Any, rows: Any, event: Event, count: Any) -> None:
@@ -361,35 +378,36 @@ def kernel(
     sparse: bool = False,
     loop: Function = one_pass,
 ) -> Function:
-    """``one_pass`` or ``many_passes`` compiled for one choice of parts; what a setting can express is no part."""
+    """``one_pass``, or a loop that calls it, compiled for one choice of parts; what a setting can express is no part."""
+    kinds: Any = loss, family, rule
     dense, stored = (dense_present, sparse_present) if features.missing else (dense_value, sparse_value)
-    return compose(
-        loop,
-        {
-            expected: loss.expected,
-            valid_label: loss.valid_label,
-            views: family.views,
-            moments: family.moments,
-            squares: family.squares,
-            variance_after: family.variance_after,
-            advance: family.advance_for(rule),
-            forget: family.forget if features.forgets else never,
-            settle: rule.settle,
-            new_belief: rule.new_belief,
-            keeps_std_total: yes if rule.keeps_std_total else no,
-            bounded: yes if features.robust else no,
-            by_gradients: yes if features.adaptive else no,
-            filled: no if sparse else yes,
-            span: sparse_span if sparse else dense_span,
-            value: stored if sparse else dense,
-            lacks: sparse_lacks if sparse else dense_lacks,
-            blur: family.missing_variance if features.missing else none_missing,
-            held: missing_means if features.missing else none_missing,
-            position: sparse_position if sparse else dense_position,
-            at: one_each if features.per_coordinate else same_everywhere,
-            as_numbers: floats if features.single else doubles,
-            number: single if features.single else double,
-            in_floats: yes if features.single else no,
-        },
-        narrow=COORDINATES if features.single else (),
-    )
+    parts: dict[Function, Function] = {
+        expected: loss.expected,
+        valid_label: loss.valid_label,
+        views: family.views,
+        moments: family.moments,
+        squares: family.squares,
+        variance_after: family.variance_after,
+        advance: family.advance_for(rule),
+        forget: family.forget if features.forgets else never,
+        settle: rule.settle,
+        new_belief: rule.new_belief,
+        keeps_std_total: yes if rule.keeps_std_total else no,
+        bounded: yes if features.robust else no,
+        by_gradients: yes if features.adaptive else no,
+        has_gentle_steps: yes if rule.gentle > 0.0 and not family.correlated else no,
+        filled: no if sparse else yes,
+        span: sparse_span if sparse else dense_span,
+        value: stored if sparse else dense,
+        lacks: sparse_lacks if sparse else dense_lacks,
+        blur: family.missing_variance if features.missing else none_missing,
+        held: missing_means if features.missing else none_missing,
+        position: sparse_position if sparse else dense_position,
+        at: one_each if features.per_coordinate else same_everywhere,
+        as_numbers: floats if features.single else doubles,
+        number: single if features.single else double,
+        in_floats: yes if features.single else no,
+    }
+    if loop is not one_pass:
+        parts[one_pass] = kernel(*kinds, features, sparse=sparse)
+    return compose(loop, parts, COORDINATES if features.single else ())

@@ -99,6 +99,8 @@ class Rates(NamedTuple):
     """The weight of the prior, in [0, 1); 0 where a rule has no prior term."""
     per_variance: Real
     """True: ``step`` stands for rate·std² (a schedule that divides by the variance)."""
+    gentle: Real = False
+    """True: the stds shrink within the rule's limit, ``Rule.gentle``, and cannot leave their box."""
 
 
 class Turn(NamedTuple):

@@ -176,7 +176,7 @@ class MeanField(Family):
             prior = Prior(at(prior_mean, j), at(prior_std, j))
             new = new_belief(now, gradient, Totals(mean_total[j], std_sum), rates, prior)
             mean[j] = ns.minimum(ns.maximum(new.mean, at(mean_low, j)), at(mean_high, j))
-            std[j] = ns.minimum(ns.maximum(new.std, at(std_low, j)), at(std_high, j))
+            std[j] = new.std if rates.gentle else ns.minimum(ns.maximum(new.std, at(std_low, j)), at(std_high, j))
 
     forget = staticmethod(forgetting.mean_field)
 

@@ -12,10 +12,14 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from onlinevi.inputs.passes import LARGEST
+from onlinevi.river.event import UNSAID, VALUES
+from onlinevi.types import Vector
 
-NONE_ABSENT = np.empty(0, dtype=np.int64)
 NEW = -1
 """In place of an older column of the same category: there is none."""
+
+NEVER = -1
+"""In place of the number of features of a plain row: there are no plain rows."""
 
 Feature: TypeAlias = tuple[Any, str | None]
 """The name of a number, or the name and the value of a category."""
@@ -35,52 +39,49 @@ class Columns:
         self._make_room()
 
     def _make_room(self) -> None:
-        self.values, self.absent = np.zeros((1, len(self.names))), NONE_ABSENT
-        self.number = 0  # of the row that was read last
+        self.said = np.zeros((2, len(self.names)))
         # The common case, every feature a number and there, is one lookup and one copy in C.
-        plain = len(self.names) > 1 and not self._categories
-        self._get = itemgetter(*self.names) if plain else None
-        self._pack = partial(struct.Struct(f"{len(self.names)}d").pack_into, self.values.data, 0)
-        self._packed: tuple[Any, ...] | None = None
+        self._plain_width = len(self.names) if len(self.names) > 1 and not self._categories else NEVER
+        self._get = itemgetter(*self.names or (None,))
+        self._pack = partial(struct.Struct(f"{len(self.names)}d").pack_into, self.said.data, 0)
+        self._all_said = True
+
+    @property
+    def values(self) -> Vector:
+        """The row that was read last."""
+        return self.said[VALUES]  # type: ignore[no-any-return]
 
     def read_plain(self, x: Mapping[Any, Any]) -> bool:
-        """Read x if it has all features, no others, and all are numbers; False, and nothing read, if not."""
-        if self._get is None or len(x) != len(self.names):
+        """Read x if it has all features, no others, and all are numbers; False, and nothing of use read, if not."""
+        if len(x) != self._plain_width:
             return False
         try:
-            found = self._get(x)
-            if found != self._packed:  # a row is learned soon after it was predicted: then all is done
-                self._packed = None
-                self._pack(*found)
-                self._packed, self.absent = found, NONE_ABSENT
-                self.number += 1
+            self._pack(*self._get(x))
         except (KeyError, struct.error):
             return False
+        if not self._all_said:
+            self.said[UNSAID], self._all_said = 0.0, True
         return True
 
     def read(self, x: Mapping[Any, Any]) -> None:
-        """Put the known features of x in ``values``, and the columns that it says nothing of in ``absent``."""
-        if self.read_plain(x):
-            return
-        self._packed, row = None, self.values[0]
-        row[:] = 0.0 if self.zeros else math.nan
-        unsaid = np.full(len(row), not self.zeros)
+        """Put the known features of x in ``said``, and mark the columns that it says nothing of."""
+        row, unsaid = self.said
+        row[:], unsaid[:] = (0.0, 0.0) if self.zeros else (math.nan, 1.0)
+        self._all_said = False
         for name, value in x.items():
             if isinstance(value, str):
                 places = self._categories.get(name, {})
                 for place in places.values():
-                    row[place], unsaid[place] = 0.0, False
+                    row[place], unsaid[place] = 0.0, 0.0
                 if value in places:
                     row[places[value]] = 1.0
             elif _is_missing(value):
                 for place in (*self._categories.get(name, {}).values(), self._numbers.get(name, NEW)):
                     if place != NEW:
-                        row[place], unsaid[place] = math.nan, False
+                        row[place], unsaid[place] = math.nan, 0.0
             elif name in self._numbers:
                 place = self._numbers[name]
-                row[place], unsaid[place] = _number(name, value), False
-        self.absent = np.flatnonzero(unsaid)
-        self.number += 1
+                row[place], unsaid[place] = _number(name, value), 0.0
 
     def unknown(self, x: Mapping[Any, Any]) -> list[Feature]:
         """The features of x that have no column yet."""
@@ -110,7 +111,7 @@ class Columns:
 
     def refused(self, *, missing: bool) -> str | None:
         """What is wrong with the values read last, by name, if a value is."""
-        for name, value in zip(self.names, self.values[0].tolist(), strict=True):
+        for name, value in zip(self.names, self.values.tolist(), strict=True):
             if value != value and not missing:
                 return f"feature {name!r} is missing: set inputs=Inputs(missing=True), or fill it in"
             if abs(value) > LARGEST:

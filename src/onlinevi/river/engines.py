@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, Protocol
 
@@ -12,19 +13,16 @@ import numpy as np
 from onlinevi import linear
 from onlinevi.auto import Auto, AutoState
 from onlinevi.inputs import Inputs, InputState
-from onlinevi.inputs.passes import HEAD, KIND, compiled
+from onlinevi.inputs.passes import HEAD, KIND
 from onlinevi.inputs.state import CENTRED
 from onlinevi.learner import BadRow, Linear, reason
 from onlinevi.losses import Logistic, Poisson
+from onlinevi.river import event
 from onlinevi.river.columns import NEW, Columns
-from onlinevi.river.foresight import foresee
-from onlinevi.state import State
+from onlinevi.state import Plan, State
 from onlinevi.types import Vector
 
 LARGEST_EXPONENT = 700.0
-NO_WEIGHTS = np.empty(0)
-NOTHING = -1
-"""In place of the number of a row that was read."""
 
 
 class Engine(Protocol):
@@ -54,7 +52,7 @@ class Engine(Protocol):
     def mean(self, row: Columns) -> float:
         """The first learner's mean of the label."""
 
-    def learn(self, row: Columns, labels: Sequence[Vector]) -> None:
+    def learn(self, row: Columns, labels: Vector) -> None:
         """Learn one event, a label a learner: all of them, or none."""
 
 
@@ -72,25 +70,24 @@ def widened(scales: InputState, added: Sequence[int], *, zeros: bool) -> InputSt
 
 
 class LinearEngine:
-    """Learners of one kind, whose states lie in one matrix that compiled code changes in place."""
+    """Learners of one kind, whose states lie on one desk that compiled code changes in place."""
 
     def __init__(self, learner: Linear, inputs: Inputs, dim: int) -> None:
-        start = learner.init(inputs.dim_out(dim))
-        self._inputs, self._plan = inputs, start.plan
-        self._scales, self._states = np.array(InputState.start(dim).array), np.array(start.array)[np.newaxis]
-        self._scales[KIND] = CENTRED
-        self._make_room()
+        start, scales = learner.init(inputs.dim_out(dim)), np.array(InputState.start(dim).array)
+        scales[KIND] = CENTRED
+        self._inputs = inputs
+        self._make_room(start.plan, scales, [start.array])
 
-    def _make_room(self) -> None:
-        """What an event needs at hand: compiled passes, views, and places to write to."""
-        plan = self._plan
-        self._prepare, self._play = compiled(False), plan.dense_kernel
-        self._foresee = linear.kernel(*plan.kinds, plan.features, loop=foresee)
-        self._rows, self._next_scales = list(self._states), np.empty_like(self._scales)
-        self._prepared, self._foreseen = np.empty((1, plan.dim)), np.empty((len(self._states), 3))
-        self._to_foresee = self._prepared, self._states, plan.sizes, plan.parameters, self._foreseen
-        self._to_play = plan.sizes, plan.settings, plan.frame, plan.parameters, np.empty((0, 3))
-        self._number = NOTHING
+    def _make_room(self, plan: Plan, scales: Vector, states: Sequence[Vector]) -> None:
+        """A desk with all that an event needs on it, and the compiled loops that work there."""
+        self._plan, columns = plan, (len(scales) - HEAD) // 3
+        self._desk = event.new_desk(columns, *plan.sizes[:2], len(states), len(states[0]))
+        on = self._on = event.parts(self._desk)
+        on.input_settings[:], on.settings[:], on.before[:] = self._inputs.settings, plan.settings, scales
+        self._states, self._foreseen = on.states.reshape(len(states), -1), on.foreseen.reshape(len(states), -1)
+        self._states[:], self._slopes = states, self._foreseen[:, event.SLOPE]
+        self._foresee = linear.kernel(*plan.kinds, plan.features, loop=event.foresee)
+        self._learn = linear.kernel(*plan.kinds, plan.features, loop=event.learn)
 
     @property
     def count(self) -> int:
@@ -98,7 +95,7 @@ class LinearEngine:
 
     @property
     def scales(self) -> InputState:
-        return InputState(self._scales.copy())
+        return InputState(self._on.before.copy())
 
     @property
     def states(self) -> list[State]:
@@ -107,60 +104,44 @@ class LinearEngine:
     def widen(self, added: Sequence[int], *, zeros: bool) -> None:
         scales = widened(self.scales, added, zeros=zeros)
         wide = [state.widened(self._inputs.dim_out(scales.dim)) for state in self.states]
-        self._plan, self._states = wide[0].plan, np.stack([state.array for state in wide])
-        self._scales = np.array(scales.array)
-        self._make_room()
+        self._make_room(wide[0].plan, scales.array, [state.array for state in wide])
 
     def branch(self) -> None:
-        self._states = np.concatenate([self._states, self._states[-1:]])
-        self._make_room()
+        self._make_room(self._plan, self._on.before, [*self._states, self._states[-1]])
 
     def probabilities(self, row: Columns) -> list[float]:
-        foreseen, loss = self._predict(row), self._plan.loss
+        self._predict(row)
+        loss = self._plan.loss
         if isinstance(loss, Logistic):
-            return [slope for _, _, slope in foreseen]
-        return [float(loss.probability(prediction, spread)) for prediction, spread, _ in foreseen]
+            return self._slopes.tolist()  # type: ignore[no-any-return]
+        return [float(loss.probability(prediction, spread)) for prediction, spread, _ in self._foreseen.tolist()]
 
     def mean(self, row: Columns) -> float:
-        prediction, spread, _ = self._predict(row)[0]
+        self._predict(row)
+        prediction, spread, _ = self._foreseen[0].tolist()
         if isinstance(self._plan.loss, Poisson):
             return math.exp(min(prediction + 0.5 * spread * spread, LARGEST_EXPONENT))
-        return prediction
+        return float(prediction)
 
-    def _predict(self, row: Columns) -> list[list[float]]:
-        if self._number != row.number:
-            self._read(row)
-        if not self._foresee(*self._to_foresee):
-            raise BadRow(self.count, "the prediction is not finite: the values are too large to square")
-        return self._foreseen.tolist()
+    def _predict(self, row: Columns) -> None:
+        foreseen = self._foresee(row.said, self._desk, self._plan.parameters)
+        if foreseen != len(self._states):
+            raise self._refusal(row, "the prediction is not finite: the values are too large to square")
 
-    def _read(self, row: Columns) -> None:
-        """Prepare the row; the scales after it lie beside those before it until it is learned."""
-        self._number = NOTHING
-        if self._prepare(row.values, self._next_scales, self._scales, self._inputs.settings, self._prepared) != 1:
-            raise BadRow(self.count, "a value is infinite or too large to square")
-        if len(row.absent):
-            # Beside a mean of 0, what is absent adds nothing to the prediction and moves no weight.
-            self._prepared[0, row.absent + int(self._inputs.intercept)] = 0.0
-        self._number = row.number
+    def learn(self, row: Columns, labels: Vector) -> None:
+        learned = self._learn(row.said, self._desk, labels, self._plan.frame, self._plan.parameters)
+        if learned != len(labels):
+            raise self._refusal(row, reason(self._plan, self._on.row[0], float(labels[learned]), 1.0))
 
-    def learn(self, row: Columns, labels: Sequence[Vector]) -> None:
-        if self._number != row.number:  # else it has just been predicted
-            self._read(row)
-        before = self._states.tobytes()
-        for state, label in zip(self._rows, labels, strict=True):
-            if self._play(self._prepared, label, NO_WEIGHTS, state, *self._to_play) != 1:
-                self._states.flat[:] = np.frombuffer(before)
-                raise BadRow(self.count, reason(self._plan, self._prepared[0], float(label[0]), 1.0))
-        self._scales, self._next_scales = self._next_scales, self._scales
-        self._number = NOTHING
+    def _refusal(self, row: Columns, why: str) -> BadRow:
+        return BadRow(self.count, row.refused(missing=self._inputs.missing) or why)
 
     def __getstate__(self) -> dict[str, Any]:  # room is made anew
-        return {name: getattr(self, name) for name in ("_inputs", "_plan", "_scales", "_states")}
+        return {"inputs": self._inputs, "plan": self._plan, "scales": self._on.before, "states": list(self._states)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        self._make_room()
+        self._inputs = state["inputs"]
+        self._make_room(state["plan"], state["scales"], state["states"])
 
 
 class AutoEngine:
@@ -186,11 +167,22 @@ class AutoEngine:
         self.states = [*self.states, self.states[-1]]
 
     def probabilities(self, row: Columns) -> list[float]:
-        return [self._learner.forecast(state, row.values[0]).probability for state in self.states]
+        with self._naming(row):
+            return [self._learner.forecast(state, row.values).probability for state in self.states]
 
     def mean(self, row: Columns) -> float:
-        return float(self._learner.forecast(self.states[0], row.values[0]).mean)
+        with self._naming(row):
+            return float(self._learner.forecast(self.states[0], row.values).mean)
 
-    def learn(self, row: Columns, labels: Sequence[Vector]) -> None:
-        pairs = zip(self.states, labels, strict=True)
-        self.states = [self._learner.update(state, row.values[0], float(label[0]))[0] for state, label in pairs]
+    def learn(self, row: Columns, labels: Vector) -> None:
+        pairs = zip(self.states, labels.tolist(), strict=True)
+        with self._naming(row):
+            self.states = [self._learner.update(state, row.values, label)[0] for state, label in pairs]
+
+    @contextmanager
+    def _naming(self, row: Columns) -> Iterator[None]:
+        """A refusal names the feature, and counts events."""
+        try:
+            yield
+        except BadRow as bad:
+            raise BadRow(self.count, row.refused(missing=self._learner.inputs.missing) or bad.reason) from None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pickle
 from abc import abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -96,16 +96,6 @@ class _Estimator:
         learner = self._learner
         return AutoEngine(learner, dim) if isinstance(learner, Auto) else LinearEngine(learner, self._inputs, dim)
 
-    def _learn(self, engine: Engine, labels: Sequence[Vector]) -> None:
-        try:
-            engine.learn(self._columns, labels)
-        except BadRow as bad:
-            raise self._named(engine, bad) from None
-
-    def _named(self, engine: Engine, bad: BadRow) -> BadRow:
-        """The refusal with the feature by its name, and the row by the number of events so far."""
-        return BadRow(engine.count, self._columns.refused(missing=self._inputs.missing) or bad.reason)
-
 
 class OnlineVIClassifier(_Estimator, base.MiniBatchClassifier):  # type: ignore[misc]
     """A Gaussian belief about the weights of each class, updated in closed form at each event.
@@ -152,9 +142,9 @@ class OnlineVIClassifier(_Estimator, base.MiniBatchClassifier):  # type: ignore[
 
     def learn_one(self, x: Features, y: Any) -> None:
         engine = self._take(x)
-        self._learn(engine, self._signs(engine, y))
+        engine.learn(self._columns, self._signs(engine, y))
 
-    def _signs(self, engine: Engine, y: Any) -> Sequence[Vector]:
+    def _signs(self, engine: Engine, y: Any) -> Vector:
         """+1 for the learner of this class, −1 for the others; the last learner is that of all classes yet to come."""
         if not self.classes and isinstance(y, bool | np.bool_):
             self.classes, self._two = [False, True], True
@@ -167,16 +157,15 @@ class OnlineVIClassifier(_Estimator, base.MiniBatchClassifier):  # type: ignore[
                 raise ValueError(f"label {y!r}: needs a class; drop the event")
             engine.branch()
             self.classes.append(y)
-        return [*(_YES[0] if label == y else _NO[0] for label in self.classes), _NO[0]]
+        return np.array([*(1.0 if label == y else -1.0 for label in self.classes), -1.0])
 
     def predict_proba_one(self, x: Features, **kwargs: Any) -> dict[Any, float]:
-        if self._engine is None:
+        engine, columns = self._engine, self._columns
+        if engine is None:
             return {}
-        self._columns.read(x)
-        try:
-            return self._shares(self._engine.probabilities(self._columns))
-        except BadRow as bad:
-            raise self._named(self._engine, bad) from None
+        if not columns.read_plain(x):
+            columns.read(x)
+        return self._shares(engine.probabilities(columns))
 
     def _shares(self, chances: list[float]) -> dict[Any, float]:
         if self._two:
@@ -224,16 +213,15 @@ class OnlineVIRegressor(_Estimator, base.MiniBatchRegressor):  # type: ignore[mi
         return None if self._engine is None else self._engine.states[0]
 
     def learn_one(self, x: Features, y: float) -> None:
-        self._learn(self._take(x), (np.array([y], dtype=float),))
+        self._take(x).learn(self._columns, np.array([y], dtype=float))
 
     def predict_one(self, x: Features) -> float:
-        if self._engine is None:
+        engine, columns = self._engine, self._columns
+        if engine is None:
             return 0.0
-        self._columns.read(x)
-        try:
-            return self._engine.mean(self._columns)
-        except BadRow as bad:
-            raise self._named(self._engine, bad) from None
+        if not columns.read_plain(x):
+            columns.read(x)
+        return engine.mean(columns)
 
     def learn_many(self, X: Any, y: Any) -> None:
         _each(X, y, self.learn_one)
@@ -244,7 +232,7 @@ class OnlineVIRegressor(_Estimator, base.MiniBatchRegressor):  # type: ignore[mi
         return pd.Series([self.predict_one(x) for x in _dicts(X)], index=X.index)
 
 
-_YES, _NO = (np.array([1.0]),), (np.array([-1.0]),)
+_YES, _NO = np.array([1.0]), np.array([-1.0])
 
 
 def _dicts(X: Any) -> Iterable[Features]:

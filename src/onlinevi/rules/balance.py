@@ -84,7 +84,12 @@ def balanced(problem: Problem, views: Any, rows: Any, event: Event, law: Moments
     """
     prediction, growth, spread = problem.start, 0.0, ns.sqrt(problem.most + problem.blur)
     loss = Expected(0.0, seen.slope, seen.curvature)
-    tangent = touching(views, rows, event, law, problem.rate * seen.curvature)
+    rise = problem.rate * seen.curvature * problem.most
+    if ns.maximum(ns.absolute(problem.pull * seen.slope) / spread, rise) <= SETTLED:  # nothing moves so far as to change them
+        return Balance(prediction, problem.rate * seen.curvature, true_slope(problem, prediction, loss, 0.0))
+    tangent = Tangent(0.0, problem.most, problem.most)  # near enough for small steps; on the way it is taken anew
+    if rise > NEAR:
+        tangent = touching(views, rows, event, law, problem.rate * seen.curvature)
     off, missing = problem.pull * seen.slope, -problem.rate * seen.curvature
     pp, pg, gp, gg = 1.0 + problem.pull * seen.curvature, 0.0, 0.0, 1.0
     for _ in range(QUASI_NEWTON_STEPS):
@@ -96,10 +101,11 @@ def balanced(problem: Problem, views: Any, rows: Any, event: Event, law: Moments
             # What was learned may be wrong, and a wrong step short: what is known must say so too, and the tangent hold.
             left = ns.absolute(off) / (wide * (1.0 + problem.pull * loss.curvature))
             lacks, away = ns.absolute(missing) * problem.most / tall, (growth - tangent.growth) * tangent.decay / coarseness()
-            if ns.maximum(ns.maximum(left, lacks), away * away) <= 10.0 * SETTLED:
+            if ns.maximum(left, lacks) > 10.0 * SETTLED:
+                break
+            if away * away <= 10.0 * SETTLED:
                 drift = pg * rise / problem.pull
                 return Balance(prediction + step, growth + rise, true_slope(problem, prediction, loss, drift))
-            break
         rise = ns.maximum(rise, -0.9 * growth)
         prediction, growth = prediction + step, growth + rise
         if move <= NEAR and ns.absolute(growth - tangent.growth) * tangent.decay > TANGENT_HOLDS * coarseness():
@@ -114,9 +120,10 @@ def balanced(problem: Problem, views: Any, rows: Any, event: Event, law: Moments
         # In units of the spread and of the decay, a step in either scalar counts alike.
         p, g = step / (spread * spread), rise * tangent.decay * tangent.decay
         size = step * p + rise * g
-        error, other = off - off_before - (pp * step + pg * rise), missing - missing_before - (gp * step + gg * rise)
-        pp, pg = pp + error * p / size, pg + error * g / size
-        gp, gg = gp + other * p / size, gg + other * g / size
+        if move > SETTLED:  # else it is rounding that would be learned
+            error, other = off - off_before - (pp * step + pg * rise), missing - missing_before - (gp * step + gg * rise)
+            pp, pg = pp + error * p / size, pg + error * g / size
+            gp, gg = gp + other * p / size, gg + other * g / size
     return bracketed(problem, views, rows, event, law, parameters)
 
 

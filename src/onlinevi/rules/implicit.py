@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 from onlinevi import ns
 from onlinevi.rules.balance import Problem, balanced, nearest
 from onlinevi.rules.base import RatedRule
+from onlinevi.rules.gentle import ROOTED, gently_rooted
 from onlinevi.rules.rates import Rate
 from onlinevi.types import Belief, Event, Frame, Gradient, Moments, Prior, Rates, Real, Slopes, Totals
 
@@ -23,6 +24,7 @@ class Implicit(RatedRule):
     rate: Rate | float = 1.0
     points: ClassVar[bool] = True
     frame: ClassVar[Frame | None] = Frame.PREDICTION
+    gentle: ClassVar[float] = ROOTED
 
     def check_ridge(self, correlated: bool) -> None:
         raise ValueError("Implicit takes no ridge: the prior is one already, so use a smaller prior_std")
@@ -30,8 +32,9 @@ class Implicit(RatedRule):
     @staticmethod
     def new_belief(belief: Belief, gradient: Gradient, totals: Totals, rates: Rates, prior: Prior) -> Belief:
         size = rates.step * belief.std * belief.std
-        shrunk = belief.std / ns.sqrt(1.0 + size * ns.maximum(gradient.curvature, 0.0))
-        return Belief(belief.mean - size * gradient.mean, shrunk)
+        growth = size * ns.maximum(gradient.curvature, 0.0)
+        ratio = gently_rooted(growth) if rates.gentle else 1.0 / ns.sqrt(1.0 + growth)
+        return Belief(belief.mean - size * gradient.mean, belief.std * ratio)
 
     @staticmethod
     def settle(

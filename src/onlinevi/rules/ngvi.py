@@ -7,6 +7,7 @@ from typing import ClassVar, Self
 
 from onlinevi import ns
 from onlinevi.rules.base import Rule
+from onlinevi.rules.gentle import ROOTED, gently_rooted
 from onlinevi.rules.rates import Rate, as_rate
 from onlinevi.types import Belief, Frame, Gradient, Prior, Rates, Totals
 
@@ -23,6 +24,7 @@ class NGVI(Rule):
     step: Rate | float = 1.0
     rate: Rate | float | None = None
     frame: ClassVar[Frame | None] = Frame.PREDICTION
+    gentle: ClassVar[float] = ROOTED
 
     def __post_init__(self) -> None:
         for rate in (self.step_rate, self.prior_rate):
@@ -61,6 +63,12 @@ class NGVI(Rule):
         kept_precision = ns.where(rates.pull > 0.0, (1.0 - rates.pull) + rates.pull * to_prior * to_prior, 1.0)
         to_mean = ns.where(rates.pull > 0.0, rates.pull * per_prior * per_prior * (belief.mean - prior.mean), 0.0)
         # The mean need not wait for the root.
-        shrunk = 1.0 / (kept_precision + rates.step * curvature * belief.std * belief.std)
+        growth = rates.step * curvature * belief.std * belief.std
+        if rates.gentle:
+            ratio = gently_rooted(growth)
+            shrunk = ratio * ratio
+        else:
+            shrunk = 1.0 / (kept_precision + growth)
+            ratio = ns.sqrt(shrunk)
         variance = belief.std * belief.std * shrunk
-        return Belief(belief.mean - variance * (to_mean + rates.step * gradient.mean), belief.std * ns.sqrt(shrunk))
+        return Belief(belief.mean - variance * (to_mean + rates.step * gradient.mean), belief.std * ratio)

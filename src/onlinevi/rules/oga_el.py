@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -18,6 +19,7 @@ class OGAEL(RatedRule):
 
     rate: Rate | float = PerHorizon(1.0)
     frame: ClassVar[Frame | None] = Frame.ENTRIES
+    gentle: ClassVar[float] = math.inf
 
     def best_constant(self, prior: Prior, low: Belief, high: Belief) -> float:
         return of_descent(prior, low, high)

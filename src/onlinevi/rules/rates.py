@@ -33,7 +33,7 @@ def adapted(scale: Real, gradient_square: Real) -> Real:
 def weigh(step: Real, prior: Real, per_variance: Real) -> Rates:
     """The rates of a step of size ``step`` against a prior term of rate ``prior``, which is infinite where there is none."""
     relative = step / prior
-    return Rates(step / (1.0 + relative), relative / (1.0 + relative), per_variance)
+    return Rates(step / (1.0 + relative), relative / (1.0 + relative), per_variance, False)
 
 
 @dataclass(frozen=True)

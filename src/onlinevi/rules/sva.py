@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -23,6 +24,7 @@ class SVA(RatedRule):
     looks_ahead: ClassVar[bool] = True
     from_belief: ClassVar[bool] = False
     frame: ClassVar[Frame | None] = Frame.ENTRIES
+    gentle: ClassVar[float] = math.inf
 
     @property
     def moves_without_gradient(self) -> bool:

@@ -8,6 +8,7 @@ from typing import ClassVar
 from onlinevi import ns
 from onlinevi.rules.adaptive import Adaptive, AdaptiveSVB, of_streaming
 from onlinevi.rules.base import RatedRule, Rule, shrink
+from onlinevi.rules.gentle import SHRINKING, gently_shrunk
 from onlinevi.rules.rates import PaperSVB, PerSqrt, Rate, as_rate
 from onlinevi.types import Belief, Frame, Gradient, Prior, Rates, Totals
 
@@ -22,6 +23,7 @@ class SVB(RatedRule):
 
     rate: Rate | float | None = None
     frame: ClassVar[Frame | None] = Frame.WHITENED
+    gentle: ClassVar[float] = SHRINKING
 
     @property
     def step_rate(self) -> Rate:
@@ -39,5 +41,7 @@ class SVB(RatedRule):
 
     @staticmethod
     def new_belief(belief: Belief, gradient: Gradient, totals: Totals, rates: Rates, prior: Prior) -> Belief:
-        size = rates.step * ns.where(rates.per_variance, 1.0, belief.std * belief.std)
-        return Belief(belief.mean - size * gradient.mean, belief.std * shrink(0.5 * size * gradient.curvature))
+        flat = ns.where(rates.per_variance, 1.0, 0.0)  # a sum in place of a choice: loops have no branch
+        size = rates.step * (flat + (1.0 - flat) * belief.std * belief.std)
+        u = 0.5 * size * gradient.curvature
+        return Belief(belief.mean - size * gradient.mean, belief.std * (gently_shrunk(u) if rates.gentle else shrink(u)))

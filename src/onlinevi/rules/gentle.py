@@ -1,0 +1,24 @@
+"""Steps that change a std by little: series in place of a root and a division, which take half of an event's time.
+
+Up to the limits the terms left out are below half an ulp. ``Rates.gentle`` says that a step is within them.
+"""
+
+from __future__ import annotations
+
+from onlinevi.types import Real
+
+SHRINKING = 1.0 / 40.0
+"""The largest 2u for ``gently_shrunk``."""
+ROOTED = 1.0 / 256.0
+"""The largest w for ``gently_rooted``."""
+
+
+def gently_shrunk(u: Real) -> Real:
+    """h(u) = √(1 + u²) − u."""
+    z = u * u
+    return 1.0 - (u - z * (0.5 - z * (0.125 - z * 0.0625)))
+
+
+def gently_rooted(w: Real) -> Real:
+    """1/√(1 + w)."""
+    return 1.0 - w * (0.5 - w * (0.375 - w * (0.3125 - w * (0.2734375 - w * (0.24609375 - w * 0.2255859375)))))
