@@ -30,6 +30,8 @@ SPARSE_RULES = [rule for rule in RULES if not rule.moves_without_gradient]
 
 
 def name(part: object) -> str:
+    if isinstance(part, type):
+        return part.__name__
     return repr(part).replace("ridge=0.0, robust=None, ", "").replace("ridge=0.0, robust=None", "")
 
 

@@ -98,8 +98,8 @@ def test_it_is_the_least_of_what_the_learners_say() -> None:
 
 def test_one_learner_has_the_certificate_it_has_alone() -> None:
     X, y = stream(ovi.Hinge(), dim=DIM)
-    trace = ovi.learn(X, y, loss=ovi.Hinge(), rule=ovi.SVB())
-    live = certificate(Aggregate([ovi.Linear(ovi.Hinge(), ovi.SVB())], 1.0).run(X, y))
+    trace = ovi.learn(X, y, loss=ovi.Hinge(), rule=ovi.NGVI())
+    live = certificate(Aggregate([ovi.Linear(ovi.Hinge(), ovi.NGVI())], 1.0).run(X, y))
     assert live.regret == certificate(trace).regret
 
 
@@ -141,7 +141,7 @@ def test_the_default_is_certified_against_weights_of_its_prepared_rows(adversary
 
 def test_learners_of_another_loss_are_left_out() -> None:
     X, y = stream(ovi.Hinge(), count=COUNT, dim=DIM)
-    own = [ovi.Linear(loss, ovi.SVB()) for loss in (ovi.Hinge(), ovi.Logistic(), ovi.Hinge(ridge=0.1))]
+    own = [ovi.Linear(loss, ovi.NGVI()) for loss in (ovi.Hinge(), ovi.Logistic(), ovi.Hinge(ridge=0.1))]
     live = certificate(Aggregate(own, 0.5, loss=ovi.Hinge()).run(X, y))
     assert len(live.learners) == 1
     points = np.random.default_rng(0).standard_normal((20, DIM))

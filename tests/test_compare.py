@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from test_run import write_rows
+from run_files import write_rows
 
 import onlinevi as ovi
 from onlinevi.cli import main

@@ -203,7 +203,7 @@ def test_sva_is_near_the_posterior_that_it_approximates() -> None:
 # --- bad input
 
 GRID, GAUSSIAN = Grid(ovi.Hinge(), 0.1, points=5), TemperedGaussian(0.1)
-LEARNERS = [ovi.Linear(ovi.Hinge(), ovi.SVB())]
+LEARNERS = [ovi.Linear(ovi.Squared(), ovi.NGVI())]
 
 
 @pytest.mark.parametrize(

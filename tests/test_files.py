@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import bz2
-import csv
 import gzip
 import hashlib
 import io
@@ -16,11 +15,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from file_rows import csv_text, read
 
-from onlinevi.files import BadInput, Collect, Skip, Stream, open_stream
-from onlinevi.files import csv as csv_files
+from onlinevi.files import BadInput, Collect, Skip, open_stream
 
 pa = pytest.importorskip("pyarrow")
 
@@ -29,12 +26,6 @@ TABLE: dict[str, list[Any]] = {
     "n": [1, 2, 3, 4],
     "city": ["Paris", "Köln, Rh.", 'a "b"', "two\nlines"],
 }
-
-
-def csv_text(names: list[str], rows: list[list[str]], **style: Any) -> bytes:
-    file = io.StringIO()
-    csv.writer(file, **style).writerows([names, *rows])
-    return file.getvalue().encode()
 
 
 def write(kind: str) -> bytes:
@@ -70,18 +61,6 @@ PACK = {
 }
 
 
-def read(stream: Stream) -> tuple[list[int], dict[str, list[Any]]]:
-    rows: list[int] = []
-    columns: dict[str, list[Any]] = {}
-    with stream:
-        for batch in stream:
-            assert all(len(values) == len(batch) for values in batch.columns.values())
-            rows += batch.rows.tolist()
-            for name, values in batch.columns.items():
-                columns.setdefault(name, []).extend(values.to_pylist())
-    return rows, columns
-
-
 @pytest.mark.parametrize("pack", PACK)
 @pytest.mark.parametrize("kind", ["csv", "ndjson", "parquet", "arrow", "arrows"])
 @pytest.mark.parametrize("named", [True, False])
@@ -113,42 +92,6 @@ def test_standard_input_says_what_it_is(kind: str, pack: str, monkeypatch: pytes
 def test_packed_files_may_be_joined(tmp_path: Path, pack: str) -> None:
     (tmp_path / "t.csv").write_bytes(PACK[pack](b"a\n1\n") + PACK[pack](b"2\n"))
     assert read(open_stream(tmp_path / "t.csv"))[1] == {"a": ["1", "2"]}
-
-
-NASTY = (
-    '\ufeff\r\nplain,"quo,ted",z\n1,"a,\nb",é\r\n\r\n\n2,"""x""",""\n "3",5" pipe,"tail"end\n,,\n'
-    '"\r\n","\n\n","," \n4,5,日本\n6,7,last'
-).encode()
-
-
-@pytest.mark.parametrize("chunk", range(1, len(NASTY) + 1))
-def test_a_csv_may_be_cut_anywhere(tmp_path: Path, chunk: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("onlinevi.files.lines.CHUNK", chunk)
-    path = tmp_path / "nasty.csv"
-    path.write_bytes(NASTY)
-    names, *rows = [row for row in csv.reader(io.StringIO(NASTY.decode("utf-8-sig"), newline="")) if row]
-    numbers, columns = read(open_stream(path))
-    assert numbers == list(range(len(rows)))
-    assert columns == dict(zip(names, map(list, zip(*rows, strict=True)), strict=True))
-
-
-TEXT = st.text(st.sampled_from("ab1 ,;|\t\"\n\r'é"), max_size=6).filter(lambda text: "\r" not in text.replace("\r\n", ""))
-
-
-@given(
-    rows=st.lists(st.lists(TEXT, min_size=3, max_size=3), max_size=8),
-    delimiter=st.sampled_from(",;\t|"),
-    chunk=st.integers(1, 60),
-    quoting=st.sampled_from([csv.QUOTE_MINIMAL, csv.QUOTE_ALL]),
-)
-def test_a_written_csv_is_read_as_it_was(rows: list[list[str]], delimiter: str, chunk: int, quoting: int) -> None:
-    data = csv_text(["a", "b", "c"], rows, delimiter=delimiter, quoting=quoting)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("onlinevi.files.lines.CHUNK", chunk)
-        patch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(data)))
-        numbers, columns = read(open_stream("-", format="csv"))
-    assert numbers == list(range(len(rows)))
-    assert [list(row) for row in zip(*columns.values(), strict=True)] == rows
 
 
 BAD: dict[str, tuple[bytes, list[tuple[int, int, str]], list[int]]] = {
@@ -213,30 +156,6 @@ def test_stop_delivers_what_comes_before(tmp_path: Path) -> None:
         next(stream)
     assert caught.value.refused is not None
     assert stream.position.rows == 2
-
-
-def test_a_quote_left_open_costs_one_line_and_no_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    lines = ["1,2"] * 500_000
-    lines[100] = '"1,2'
-    path = tmp_path / "t.csv"
-    path.write_text("a,b\n" + "\n".join(lines) + "\n")
-    for chunk in (1 << 16, 1 << 20):
-        monkeypatch.setattr("onlinevi.files.lines.CHUNK", chunk)
-        skip = Skip()
-        assert sum(map(len, open_stream(path, bad=skip))) == 499_999
-        assert skip.count == 1
-        assert skip.first is not None
-        assert (skip.first.row, skip.first.line) == (100, 102)
-
-
-def test_a_number_late_in_the_file_may_be_none(tmp_path: Path) -> None:
-    path = tmp_path / "t.csv"
-    path.write_text("a,b\n" + "1,2\n" * 1000 + "3.5,n/a\n" + "4,5\n" * 1000 + "six,7\n")
-    stream = open_stream(path, batch_rows=500)
-    stream.numbers |= {"a", "b"}
-    _, columns = read(stream)
-    assert columns["a"][-1] == "six"
-    assert len(columns["b"]) == 2002
 
 
 @pytest.mark.parametrize("rows", [0, 1, 2, 3, 4, 5])
@@ -418,32 +337,6 @@ def test_groups_of_a_parquet_file_are_let_go(tmp_path: Path) -> None:
         for _ in stream:
             most = max(most, pa.total_allocated_bytes() - before)
     assert most < 8 * group.nbytes, "30 groups were read"
-
-
-@pytest.mark.parametrize("delimiter", [",", ";"])
-@pytest.mark.parametrize(
-    "text",
-    [
-        'a,"b"\n1,"x"\n',
-        'a,"b\nc"\n1,"x\n',
-        '"x\ny","z\n',
-        '1,"say ""hi"""\n2,""\r\n3,"',
-        'a"b,c"d\n1,2\n',
-        'a,\r"b\n1,"c\n',
-        '""a,b\n"c\n',
-    ],
-)
-def test_a_cut_by_plain_quotes_is_that_of_the_grammar(text: str, delimiter: str) -> None:
-    data = text.replace(",", delimiter).encode()
-    grammar = csv_files._grammar(delimiter)
-    found = grammar.records.match(data)
-    assert csv_files._plain_end(data, delimiter) in (0, found.end() if found else 0)
-
-
-@given(st.text('a,"\n\r', max_size=14))
-def test_no_text_is_cut_otherwise_than_by_the_grammar(text: str) -> None:
-    found = csv_files._grammar(",").records.match(text.encode())
-    assert csv_files._plain_end(text.encode(), ",") in (0, found.end() if found else 0)
 
 
 def test_the_missing_extra_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

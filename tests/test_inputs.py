@@ -12,6 +12,7 @@ from hypothesis.extra.numpy import arrays
 from scipy import sparse
 
 import onlinevi as ovi
+from onlinevi.inputs.passes import compiled
 
 KINDS = [
     ovi.Inputs(),
@@ -94,6 +95,7 @@ def test_any_split_gives_the_same_bits_and_apply_those_of_the_next_row(inputs: o
             assert np.array_equal(dense(alone), dense(ahead[i - low : i - low + 1]))
     assert state == whole
     assert pickle.loads(pickle.dumps(state)) == whole
+    assert len({start for _, _, start, *_ in compiled(sparse.issparse(X)).signatures}) == 1, "one pass serves both"
 
 
 def test_one_row_is_a_vector() -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from test_run import write_rows
+from run_files import write_rows
 
 from onlinevi.cli import main
 from onlinevi.job import running

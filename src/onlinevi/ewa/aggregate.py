@@ -198,4 +198,5 @@ def _mixer(aggregate: Aggregate, dim: int, horizon: int | None) -> Mixer:
     paid = {(type(plan.loss), plan.parameters, plan.loss.ridge) for plan in plans}
     known = aggregate.pool == "prediction" and paid == {(type(loss), loss.parameters, 0.0)}
     settings = np.array([*begin.schedule, float(adaptive), aggregate.share, level, float(known)])
-    return Mixer(plans, loss, begin.log_prior, settings, aggregate.pool == "probability")
+    # A copy may be written to, as one that was pickled may: one type of argument, one loop to compile.
+    return Mixer(plans, loss, begin.log_prior.copy(), settings, aggregate.pool == "probability")

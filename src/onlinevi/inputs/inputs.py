@@ -15,6 +15,7 @@ from onlinevi.rows import Rows, SparseRows, as_rows, blocks, one_row
 from onlinevi.types import Vector
 
 _TOGETHER = np.empty(0)
+_TOGETHER.setflags(write=False)  # as the state's array: one type of argument, one pass to compile
 
 
 class RawWeights(NamedTuple):
