@@ -28,6 +28,7 @@ bench: $(VENV)/.installed
 	$(BIN)/python -m pip install --quiet --editable ".[files,peers,plot]"
 	$(BIN)/python benchmarks/bench.py
 	$(BIN)/python benchmarks/page.py
+	$(BIN)/python benchmarks/readme.py
 
 # Hours: River and bayesianbandits learn row by row in Python. It goes on where it stopped.
 quality: $(VENV)/.installed

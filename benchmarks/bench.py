@@ -5,6 +5,7 @@ python benchmarks/bench.py dense growth       # some
 python benchmarks/bench.py --again            # those too that have results of the present sources
 python benchmarks/bench.py --tiny             # minutes, most of them for compiling: to see that everything runs
 python benchmarks/page.py                     # docs/benchmarks.md from the results in out/bench
+python benchmarks/readme.py                   # and the README's table
 """
 
 from __future__ import annotations

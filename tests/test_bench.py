@@ -8,6 +8,7 @@ import growth
 import numpy as np
 import page
 import pytest
+import readme
 import reference
 import timing
 from bars import BARS, MEAN_FIELD, RULES, judge
@@ -137,6 +138,28 @@ def test_a_note_on_no_bar_is_refused(tmp_path):
     path.write_text("About.\n\n## c\n\nRoots.\n")
     assert page.notes(path) == {"c": "Roots."}
     page.notes(timing.HERE / "notes.md")
+
+
+def test_notes_quote_what_was_measured():
+    said = page.quoting("took {dense/cases/synthetic/ns a row/X @ w} ns, {limits/dense/roots} and {dense/cases}", results())
+    assert said == "took 20 ns, (not measured) and (not measured)"
+
+
+def test_the_readme_has_a_table_of_the_results():
+    made = passes(**{"scikit-learn SGD, one call": 150.0, "OGA": 50.0})
+    ratios = dict.fromkeys(RULES, 1.5)
+    engine = {"÷ C": {"2": ratios, "1000": ratios}, "dense ÷ sparse, a row": ratios}
+    table = readme.speed({"dense": {"cases": {"synthetic": made, "Cover Type": made}}, "engine": engine})
+    lines = {
+        cells[1].strip(): [cell.strip() for cell in cells[2:-1]] for cells in (line.split("|") for line in table.split("\n"))
+    }
+    assert lines["÷ C, d = 54"] == ["0.5", "1", "1", "1", "1"]
+    assert lines["scikit-learn's SGD ÷ it"] == ["3", "1.5", "1.5", "1.5", "1.5"]
+    assert lines["÷ C, d = 10,000"] == lines["River's logistic regression ÷ it"] == ["–"] * 5
+    text = "before\n\n|  | OGA | x |\n| --- | --- |\n| old | 1 |\n\nafter\n"
+    assert readme.with_table(text, table) == f"before\n\n{table}\n\nafter\n"
+    with pytest.raises(ValueError, match="0 tables"):
+        readme.with_table("none", table)
 
 
 def test_rows_are_of_length_one_and_as_thin_as_asked():
