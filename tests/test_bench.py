@@ -109,7 +109,7 @@ def test_the_page_is_made_of_the_results(tmp_path):
     page.main(["--results", str(found), "--page", str(written)])
     text = written.read_text()
     assert "| ≤ 1.2 | 2 (SVA, synthetic) | **missed by 67%** |" in text
-    assert "On made rows every rule is within 1.2." in text, "the note of a bar that is missed"
+    assert "On made rows every rule is within the bar." in text, "the note of a bar that is missed"
     assert "River StandardScaler \\| x" in text
     assert "Left out: River; not installed." in text
     assert f"L1, 3 KB, at d = {fills(3200)}" in text
