@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import onlinevi as ovi
 from onlinevi import linear
-from onlinevi.rules.gentle import ROOTED, SHRINKING, gently_rooted, gently_shrunk
+from onlinevi.rules.gentle import ROOTED, SHRINKING, root_shrinkage, shrinkage
 from onlinevi.types import Belief, Gradient, Prior, Rates, Totals
 
 ULP = float(np.finfo(float).eps)
@@ -24,14 +24,15 @@ def test_the_series_are_exact_up_to_their_limits(share: float) -> None:
     u, w = 0.5 * SHRINKING * share, ROOTED * share
     with mpmath.workdps(40):
         h, root = mpmath.sqrt(1 + mpmath.mpf(u) ** 2) - mpmath.mpf(u), 1 / mpmath.sqrt(1 + mpmath.mpf(w))
-        assert abs(gently_shrunk(u) / h - 1) <= ULP
-        assert abs(gently_rooted(w) / root - 1) <= ULP
+        assert abs((1 - h) - shrinkage(u)) <= ULP * h
+        assert abs((1 - root) - root_shrinkage(w)) <= ULP * root
 
 
 def test_a_little_beyond_their_limits_they_are_not() -> None:
     """The limits are no smaller than they must be, or the series would never be used."""
-    assert abs(gently_shrunk(2.0 * SHRINKING) - (np.hypot(1.0, 2.0 * SHRINKING) - 2.0 * SHRINKING)) > ULP
-    assert abs(gently_rooted(2.0 * ROOTED) * np.sqrt(1.0 + 2.0 * ROOTED) - 1.0) > ULP
+    u, w = 2.0 * SHRINKING, 2.0 * ROOTED
+    assert abs(shrinkage(u) - (1.0 + u - np.hypot(1.0, u))) > ULP
+    assert abs(root_shrinkage(w) - (1.0 - 1.0 / np.sqrt(1.0 + w))) > ULP
 
 
 @pytest.mark.parametrize("rule", SERIES, ids=name)

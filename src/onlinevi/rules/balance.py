@@ -11,6 +11,8 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from onlinevi import ns
 from onlinevi.contract import expected, in_floats, variance_after
 from onlinevi.types import Event, Expected, Moments, Real, Slopes
@@ -74,7 +76,7 @@ def spread_at(tangent: Tangent, problem: Problem, growth: Real) -> Real:
 
 def touching(views: Any, rows: Any, event: Event, law: Moments, growth: Real) -> Tangent:
     variance, decay = variance_after(views, rows, event, law, growth)
-    return Tangent(growth, variance, decay / variance)
+    return Tangent(growth, np.float64(variance), np.float64(decay / variance))
 
 
 def balanced(problem: Problem, views: Any, rows: Any, event: Event, law: Moments, seen: Slopes, parameters: Any) -> Balance:

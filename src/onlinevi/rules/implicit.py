@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from onlinevi import ns
 from onlinevi.rules.balance import Problem, balanced, nearest
 from onlinevi.rules.base import RatedRule
-from onlinevi.rules.gentle import ROOTED, gently_rooted
+from onlinevi.rules.gentle import ROOTED, root_shrinkage
 from onlinevi.rules.rates import Rate
 from onlinevi.types import Belief, Event, Frame, Gradient, Moments, Prior, Rates, Real, Slopes, Totals
 
@@ -33,8 +33,8 @@ class Implicit(RatedRule):
     def new_belief(belief: Belief, gradient: Gradient, totals: Totals, rates: Rates, prior: Prior) -> Belief:
         size = rates.step * belief.std * belief.std
         growth = size * ns.maximum(gradient.curvature, 0.0)
-        ratio = gently_rooted(growth) if rates.gentle else 1.0 / ns.sqrt(1.0 + growth)
-        return Belief(belief.mean - size * gradient.mean, belief.std * ratio)
+        std = belief.std - belief.std * root_shrinkage(growth) if rates.gentle else belief.std / ns.sqrt(1.0 + growth)
+        return Belief(belief.mean - size * gradient.mean, std)
 
     @staticmethod
     def settle(

@@ -7,7 +7,7 @@ from typing import ClassVar, Self
 
 from onlinevi import ns
 from onlinevi.rules.base import Rule
-from onlinevi.rules.gentle import ROOTED, gently_rooted
+from onlinevi.rules.gentle import ROOTED, root_shrinkage
 from onlinevi.rules.rates import Rate, as_rate
 from onlinevi.types import Belief, Frame, Gradient, Prior, Rates, Totals
 
@@ -65,10 +65,9 @@ class NGVI(Rule):
         # The mean need not wait for the root.
         growth = rates.step * curvature * belief.std * belief.std
         if rates.gentle:
-            ratio = gently_rooted(growth)
-            shrunk = ratio * ratio
+            std = belief.std - belief.std * root_shrinkage(growth)
+            variance = std * std
         else:
             shrunk = 1.0 / (kept_precision + growth)
-            ratio = ns.sqrt(shrunk)
-        variance = belief.std * belief.std * shrunk
-        return Belief(belief.mean - variance * (to_mean + rates.step * gradient.mean), belief.std * ratio)
+            std, variance = belief.std * ns.sqrt(shrunk), belief.std * belief.std * shrunk
+        return Belief(belief.mean - variance * (to_mean + rates.step * gradient.mean), std)

@@ -8,7 +8,7 @@ from typing import ClassVar
 from onlinevi import ns
 from onlinevi.rules.adaptive import Adaptive, AdaptiveSVB, of_streaming
 from onlinevi.rules.base import RatedRule, Rule, shrink
-from onlinevi.rules.gentle import SHRINKING, gently_shrunk
+from onlinevi.rules.gentle import SHRINKING, shrinkage
 from onlinevi.rules.rates import PaperSVB, PerSqrt, Rate, as_rate
 from onlinevi.types import Belief, Frame, Gradient, Prior, Rates, Totals
 
@@ -44,4 +44,5 @@ class SVB(RatedRule):
         flat = ns.where(rates.per_variance, 1.0, 0.0)  # a sum in place of a choice: loops have no branch
         size = rates.step * (flat + (1.0 - flat) * belief.std * belief.std)
         u = 0.5 * size * gradient.curvature
-        return Belief(belief.mean - size * gradient.mean, belief.std * (gently_shrunk(u) if rates.gentle else shrink(u)))
+        std = belief.std - belief.std * shrinkage(u) if rates.gentle else belief.std * shrink(u)
+        return Belief(belief.mean - size * gradient.mean, std)
