@@ -200,7 +200,7 @@ def _square_root() -> Function:
 
 
 def _prefetch() -> Function:
-    """Ask memory for vector[j], to be written soon, and do not wait for it."""
+    """Ask memory for vector[j], to be in the second cache soon, and do not wait for it."""
     from llvmlite import ir
     from numba import types
     from numba.core import cgutils
@@ -214,7 +214,7 @@ def _prefetch() -> Function:
             word = ir.IntType(32)
             kind = ir.FunctionType(ir.VoidType(), [cgutils.voidptr_t, word, word, word])
             function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
-            builder.call(function, [place, word(0), word(2), word(1)])  # to read, to keep in the second cache, data
+            builder.call(function, [place, word(0), word(2), word(1)])  # to read, second cache, data
             return context.get_dummy_value()
 
         return types.void(vector, j), generate

@@ -47,7 +47,7 @@ def by_gradients() -> bool:
 
 
 def has_gentle_steps() -> bool:
-    """Whether the rule takes small steps in another way."""
+    """Whether small steps have a loop of their own."""
     _hole("has_gentle_steps")
 
 
