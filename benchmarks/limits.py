@@ -14,6 +14,7 @@ import numba
 import numpy as np
 from dense import ours, sixteen_rates
 from made import COVER_DIM, thin_rows, unit_rows
+from reference import c_passes
 from section import Size, main
 from timing import Work, nanoseconds_a_row
 
@@ -39,6 +40,28 @@ def roots_and_divisions(rows: int, u: np.ndarray, out: np.ndarray) -> None:
         u[0], out[0] = out[0], u[0]
 
 
+@numba.njit(**OPTIONS)
+def fused_oga(X: np.ndarray, y: np.ndarray, rate: float, mean: np.ndarray, total: np.ndarray, sums: np.ndarray) -> None:
+    """OGA in one piece, with the sums of reference.c and no settings: what the same compiler makes of it."""
+    for i in range(len(y)):
+        a = row_square = 0.0
+        for j in range(X.shape[1]):
+            a += mean[j] * X[i, j]
+            row_square += X[i, j] * X[i, j]
+        margin = 1.0 - y[i] * a
+        if margin <= 0.0:
+            continue
+        sums[0] += margin
+        sums[1] += margin
+        sums[2] -= y[i] * a
+        sums[3] += row_square
+        if not abs(a + sums[3]) < np.inf:
+            return
+        for j in range(X.shape[1]):
+            total[j] -= y[i] * X[i, j]
+            mean[j] = min(max(mean[j] + rate * y[i] * X[i, j], -20.0), 20.0)
+
+
 def losses_in_turn(rows: int, a: float) -> float:
     """Each needs the one before, as in a pass."""
     for _ in range(rows):
@@ -56,7 +79,10 @@ def dense(size: Size) -> dict[str, float]:
         "the expected loss": Work(repeats * rows, partial(losses, repeats * rows, 0.1)),
         "OGA-EL, rows in the cache": ours(X, y, ovi.OGAEL()),
         "SVA, rows in the cache": ours(X, y, ovi.SVA()),
+        "OGA, rows in the cache": ours(X, y, ovi.OGA()),
+        "OGA fused by hand": Work(rows, lambda: fused_oga(X, y, rows**-0.5, np.zeros(54), np.zeros(54), np.zeros(4))),
     }
+    works |= {f"{name} in C": Work(rows, run) for name, run in c_passes(X, y).items() if name == "OGA"}
     return nanoseconds_a_row(works, size.rounds)
 
 
