@@ -44,6 +44,28 @@ from onlinevi.families import Family
 from onlinevi.families.forgetting import never
 from onlinevi.losses import Loss
 from onlinevi.losses.outliers import trust
+from onlinevi.reading import (
+    dense_lacks,
+    dense_position,
+    dense_present,
+    dense_span,
+    dense_value,
+    double,
+    doubles,
+    floats,
+    missing_means,
+    no,
+    none_missing,
+    one_each,
+    same_everywhere,
+    single,
+    sparse_lacks,
+    sparse_position,
+    sparse_present,
+    sparse_span,
+    sparse_value,
+    yes,
+)
 from onlinevi.rules import Rule
 from onlinevi.rules.rates import adapted, rate_at, weigh
 from onlinevi.types import Event, Moments, Rates, Slopes, Turn
@@ -266,92 +288,6 @@ def reach_decision(drift: Any, left: Any, mean: Any, rows: Any, event: Event, co
     for k in range(event.start, event.stop):
         j = position(rows, k)
         drift[j] += count * (mean[j] - left[j]) if in_floats() else count * mean[j]
-
-
-def missing_means(mean: Any, rows: Any, event: Event) -> Any:
-    """Σ mean² over the missing values: their part of the spread that does not shrink as more is known."""
-    total = 0.0
-    for k in range(event.start, event.stop):
-        j = position(rows, k)
-        total += mean[j] * mean[j] if lacks(rows, event, k) else 0.0
-    return total
-
-
-# Indices are unsigned: there is no look for negative ones, which count from the end.
-def dense_span(rows: Any, i: int) -> tuple[Any, Any]:
-    return np.uint64(0), np.uint64(rows.shape[1])
-
-
-def dense_value(rows: Any, event: Event, k: int) -> Any:
-    return number(rows[event.number, k])  # float32 rows as doubles: squares of them would lose half the digits
-
-
-def dense_position(rows: Any, k: int) -> int:
-    return k
-
-
-def sparse_span(rows: Any, i: int) -> tuple[Any, Any]:
-    return np.uint64(rows[2][i]), np.uint64(rows[2][i + 1])
-
-
-def sparse_value(rows: Any, event: Event, k: int) -> Any:
-    return number(rows[0][k])
-
-
-def sparse_position(rows: Any, k: int) -> Any:
-    return np.uint64(rows[1][k])
-
-
-def dense_lacks(rows: Any, event: Event, k: int) -> bool:
-    return rows[event.number, k] != rows[event.number, k]  # type: ignore[no-any-return]
-
-
-def dense_present(rows: Any, event: Event, k: int) -> Any:
-    return 0.0 if dense_lacks(rows, event, k) else dense_value(rows, event, k)
-
-
-def sparse_lacks(rows: Any, event: Event, k: int) -> bool:
-    return rows[0][k] != rows[0][k]  # type: ignore[no-any-return]
-
-
-def sparse_present(rows: Any, event: Event, k: int) -> Any:
-    return 0.0 if sparse_lacks(rows, event, k) else sparse_value(rows, event, k)
-
-
-def none_missing(vectors: Any, rows: Any, event: Event) -> Any:
-    return 0.0
-
-
-def same_everywhere(setting: Any, j: int) -> Any:
-    return number(setting)
-
-
-def one_each(setting: Any, j: int) -> Any:
-    return number(setting[j])
-
-
-def doubles(state: Any) -> Any:
-    return state
-
-
-def floats(state: Any) -> Any:
-    return state.view(np.float32)
-
-
-def double(x: Any) -> Any:
-    return np.float64(x)
-
-
-def single(x: Any) -> Any:
-    return np.float32(x)
-
-
-def yes() -> bool:
-    return True
-
-
-def no() -> bool:
-    return False
 
 
 class Features(NamedTuple):
