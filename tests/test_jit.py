@@ -11,6 +11,8 @@ import numpy as np
 import pytest
 
 import onlinevi as ovi
+from onlinevi import ns
+from onlinevi._jit import compose
 
 PACKAGE = Path(ovi.__file__).parent
 SCRIPT = """
@@ -98,3 +100,40 @@ class Broken(ovi.Loss):
 def test_a_part_that_does_not_compile_is_named_by_file_and_line() -> None:
     with pytest.raises(Exception, match=r"test_jit\.py\", line \d+"):
         ovi.learn(np.ones((1, 1)), [1.0], loss=Broken(), rule=ovi.SVB())
+
+
+def exponentials(x: np.ndarray, out: np.ndarray) -> None:
+    for k in range(len(x)):
+        out[k] = ns.exp(x[k])
+
+
+def test_the_compiled_exponential_is_exact_and_hides_no_nan() -> None:
+    x = np.concatenate([np.linspace(-708.0, 709.0, 100_001), np.random.default_rng(0).standard_normal(10_000), [5e-324, -0.0]])
+    found = np.empty_like(x)
+    compose(exponentials, {})(x, found)
+    np.testing.assert_allclose(found, np.exp(x), rtol=5e-16, atol=0.0)
+    edges = np.array([np.nan, np.inf, 709.1, -708.1, -np.inf])
+    compose(exponentials, {})(edges, found)
+    np.testing.assert_array_equal(found[:5], [np.nan, np.inf, np.inf, 0.0, 0.0])
+
+
+def hole(x: float) -> float:
+    raise TypeError
+
+
+def doubled(x: float) -> float:
+    return 2.0 * x
+
+
+def tripled(x: float) -> float:
+    return 3.0 * x
+
+
+def one_more(x: float) -> float:
+    return hole(x) + 1.0
+
+
+def test_a_kernel_can_be_a_part_of_another_and_is_part_of_its_name() -> None:
+    twice, thrice = (compose(one_more, {hole: compose(inner, {})}) for inner in (doubled, tripled))
+    assert (twice(5.0), thrice(5.0)) == (11.0, 16.0)
+    assert twice.__qualname__ != thrice.__qualname__, "the cache on disk must tell them apart"

@@ -155,7 +155,7 @@ VECTOR = 4
 
 
 def aligned_copy(array: Vector) -> Vector:
-    """A copy of a packed array whose belief starts where a vector load does: others cost a pass a tenth of its time."""
+    """A copy of a packed array whose belief starts where a vector load does: the vectors of others lie across cache lines."""
     room = np.empty(len(array) + VECTOR)
     skip = -(room.ctypes.data // room.itemsize + linear.HEAD) % VECTOR
     copy = room[skip : skip + len(array)]
