@@ -117,6 +117,28 @@ def test_the_compiled_exponential_is_exact_and_hides_no_nan() -> None:
     np.testing.assert_array_equal(found[:5], [np.nan, np.inf, np.inf, 0.0, 0.0])
 
 
+def sum_in_vectors(x: np.ndarray) -> float:
+    total = 0.0
+    for k in range(len(x)):
+        total += x[k]
+    return total
+
+
+def sum_one_by_one(x: np.ndarray) -> float:
+    total = 0.0
+    for k in range(len(x)):
+        ns.one_by_one()
+        total += x[k]
+    return total
+
+
+def test_a_loop_can_be_kept_from_reading_vectors() -> None:
+    """Seen by the order of summation: 1 is lost beside 1e16, unless another lane of a vector adds it."""
+    x = np.tile([1e16, 1.0, -1e16, 1.0], 50)
+    assert compose(sum_one_by_one, {})(x) == sum_one_by_one(x) == 1.0
+    assert compose(sum_in_vectors, {})(x) > 50.0
+
+
 def hole(x: float) -> float:
     raise TypeError
 

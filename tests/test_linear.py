@@ -35,6 +35,43 @@ def test_the_loop_plays_the_game(loss: ovi.Loss, rule: ovi.Rule) -> None:
     assert_equals_play(trace, play(model, X, y))
 
 
+@pytest.mark.parametrize("rule", [ovi.OGA(0.1), ovi.SVB()], ids=name)
+def test_a_row_of_any_length_is_read_to_its_end(rule: ovi.Rule) -> None:
+    """Dense rows are summed in two halves: every remainder of a vector, with and without whole ones before it."""
+    for dim in [*range(1, 34), 54, 63, 64, 65]:
+        X, y = stream(ovi.Hinge(), 12, dim)
+        assert_equals_play(ovi.learn(X, y, loss=ovi.Hinge(), rule=rule), play(learner(ovi.Hinge(), rule), X, y))
+
+
+@pytest.mark.parametrize("rule", [ovi.OGA(0.5), ovi.SVB(10.0)], ids=name)
+def test_an_event_that_costs_and_teaches_nothing_is_counted_alone(rule: ovi.Rule) -> None:
+    """Such events take a short way, which weights close: with weights of 1 the long way must lead to the same bits."""
+    rng = np.random.default_rng(1)
+    X = rng.standard_normal((400, 3))
+    y = np.where(X[:, 0] > 0.0, 1.0, -1.0)
+    X[:, 0] += y
+    short, long = (ovi.learn(X, y, loss=ovi.Hinge(), rule=rule, weights=given) for given in (None, np.ones(400)))
+    assert 50 < np.count_nonzero(short.loss == 0.0) < 400
+    assert short.state == long.state
+    for what in ("loss", "prediction", "spread"):
+        np.testing.assert_array_equal(getattr(short, what), getattr(long, what))
+
+    model = ovi.Linear(ovi.Hinge(), rule)
+    state, row = short.state, np.array([1e4, 0.0, 0.0])
+    after, step = model.update(state, row, 1.0)
+    assert step.loss == 0.0
+    assert (after.count, after.loss, after.mean.tolist()) == (state.count + 1, state.loss, state.mean.tolist())
+    for bad, label in (
+        (row, 0.0),
+        (row, np.nan),
+        (row * [1.0, np.nan, 0.0], 1.0),
+        (row * [np.inf, 0.0, 0.0], 1.0),
+        (1e200 * row, 1.0),
+    ):
+        with pytest.raises(ovi.BadRow):
+            model.update(state, bad, label)
+
+
 @pytest.mark.parametrize("rule", RULES, ids=name)
 def test_ridge_weights_and_boxes_are_part_of_the_game(rule: ovi.Rule) -> None:
     rng = np.random.default_rng(5)

@@ -171,7 +171,7 @@ def _scalar_ns() -> ModuleType:
     module = ModuleType("onlinevi.ns")
     for function in (absolute, maximum, minimum, isfinite, where, exp):
         setattr(module, function.__name__, _part(function))
-    module.sqrt, module.prefetch = _square_root(), _prefetch()  # type: ignore[attr-defined]
+    module.sqrt, module.prefetch, module.one_by_one = _square_root(), _prefetch(), _one_by_one()  # type: ignore[attr-defined]
     for name in ("log", "log1p", "erf"):
         setattr(module, name, getattr(math, name))
     return module
@@ -179,7 +179,7 @@ def _scalar_ns() -> ModuleType:
 
 @cache
 def _scalar_identity() -> bytes:
-    return b"".join(_code_identity(part.__code__) for part in (_scalar_ns.__wrapped__, _square_root, _prefetch))
+    return b"".join(_code_identity(part.__code__) for part in (_scalar_ns.__wrapped__, _square_root, _prefetch, _one_by_one))
 
 
 def _square_root() -> Function:
@@ -220,3 +220,20 @@ def _prefetch() -> Function:
         return types.void(vector, j), generate
 
     return prefetch  # type: ignore[no-any-return]
+
+
+def _one_by_one() -> Function:
+    """An instruction of no length, which compilers may neither drop nor repeat for each part of a vector."""
+    from llvmlite import ir
+    from numba import types
+    from numba.extending import intrinsic
+
+    @intrinsic  # type: ignore[untyped-decorator]
+    def one_by_one(typing: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            builder.asm(ir.FunctionType(ir.VoidType(), []), "", "", [], side_effect=True)
+            return context.get_dummy_value()
+
+        return types.void(), generate
+
+    return one_by_one  # type: ignore[no-any-return]

@@ -124,9 +124,14 @@ def in_floats() -> bool:
     _hole("in_floats")
 
 
-def span(rows: Any, i: int) -> tuple[int, int]:
-    """Where row i's values start and stop."""
-    _hole("span")
+def event_at(rows: Any, i: int) -> Event:
+    """Row i."""
+    _hole("event_at")
+
+
+def halves(event: Event) -> tuple[Event, Event]:
+    """A row in two: the values that fill vectors, and the few behind them."""
+    _hole("halves")
 
 
 def value(rows: Any, event: Event, k: int) -> Real:

@@ -19,10 +19,12 @@ from onlinevi.contract import (
     blur,
     bounded,
     by_gradients,
+    event_at,
     expect,
     expected,
     filled,
     forget,
+    halves,
     has_gentle_steps,
     held,
     in_floats,
@@ -33,7 +35,6 @@ from onlinevi.contract import (
     number,
     position,
     settle,
-    span,
     squares,
     valid_label,
     value,
@@ -45,10 +46,11 @@ from onlinevi.families.forgetting import never
 from onlinevi.losses import Loss
 from onlinevi.losses.outliers import trust
 from onlinevi.reading import (
+    dense_event,
+    dense_halves,
     dense_lacks,
     dense_position,
     dense_present,
-    dense_span,
     dense_value,
     double,
     doubles,
@@ -59,10 +61,11 @@ from onlinevi.reading import (
     one_each,
     same_everywhere,
     single,
+    sparse_event,
+    sparse_halves,
     sparse_lacks,
     sparse_position,
     sparse_present,
-    sparse_span,
     sparse_value,
     yes,
 )
@@ -116,15 +119,16 @@ def one_pass(
     weight_sum, weight_squares, size_sum = state[WEIGHT], state[WEIGHT_SQUARE], state[SQUARE]
     sloped, slope_squares = state[SLOPED], state[SLOPE_SQUARE]
     used, recorded, far = len(labels), 0, len(state) > NEAR
+    may_rest = not (weighted or moves_always or bounded())
 
     for i in range(len(labels)):
         if weighted and weights[i] == 0.0:
             continue
         y = labels[i]
-        event = Event(np.uint64(i), *span(rows, i))
+        event = event_at(rows, i)
 
         if far and i + 1 < len(labels):
-            expect(vectors, rows, Event(np.uint64(i + 1), *span(rows, i + 1)))
+            expect(vectors, rows, event_at(rows, i + 1))
 
         # Decide, then see the label and pay.
         law = in_doubles(moments(vectors, rows, event))
@@ -134,6 +138,17 @@ def one_pass(
         if spread > 0.0:  # at a constant spread of 0 the compiler leaves a few instructions of the loss
             loss = expected(y, law.prediction, spread, *parameters)
         expected_cost = loss.value
+
+        # Nothing to pay and nothing to learn: the sums stay as they are.
+        if may_rest and cost == 0.0 and expected_cost == 0.0 and loss.slope == 0.0 and loss.curvature == 0.0:
+            sizes_of_row = law.prediction + law.variance + law.blur + law.row_square + law.spread_square
+            if ns.isfinite(sizes_of_row) and valid_label(y, *parameters):
+                count += 1.0
+                if len(record) > 0:
+                    note(record[recorded], law.prediction, spread, cost, mean, rows, event)
+                    recorded += 1
+                continue
+
         slope, curvature, pull, weight, size = loss.slope, loss.curvature, ridge, 1.0, 0.0
         if weighted:
             weight = weights[i]
@@ -167,9 +182,7 @@ def one_pass(
         largest_square = ns.maximum(largest_square, gradient_square)
         size_sum += size
         if len(record) > 0:
-            record[recorded, PREDICTION], record[recorded, SPREAD], record[recorded, COST] = law.prediction, spread, cost
-            if record.shape[1] > HELD:
-                record[recorded, HELD] = held(mean, rows, event)
+            note(record[recorded], law.prediction, spread, cost, mean, rows, event)
             recorded += 1
 
         # An outlier counts less in the step alone: what was paid and seen is summed as it is.
@@ -216,6 +229,13 @@ def one_pass(
     if not_finite(state[:HEAD]) + not_finite(numbers[start:]) > 0.0:
         return NOT_FINITE
     return used
+
+
+def note(line: Any, prediction: Any, spread: Any, cost: Any, mean: Any, rows: Any, event: Event) -> None:
+    """A line of the record."""
+    line[PREDICTION], line[SPREAD], line[COST] = prediction, spread, cost
+    if len(line) > HELD:
+        line[HELD] = held(mean, rows, event)
 
 
 def not_finite(numbers: Any) -> Any:
@@ -338,9 +358,10 @@ def kernel(
         keeps_std_total: yes if rule.keeps_std_total else no,
         bounded: yes if features.robust else no,
         by_gradients: yes if features.adaptive else no,
-        has_gentle_steps: yes if rule.gentle > 0.0 and not family.correlated else no,
+        has_gentle_steps: yes if rule.gentle > 0.0 and family.gaussian and not family.correlated else no,
         filled: no if sparse else yes,
-        span: sparse_span if sparse else dense_span,
+        event_at: sparse_event if sparse else dense_event,
+        halves: sparse_halves if sparse else dense_halves,
         value: stored if sparse else dense,
         lacks: sparse_lacks if sparse else dense_lacks,
         blur: family.missing_variance if features.missing else none_missing,

@@ -67,6 +67,10 @@ def prefetch(vector: Real, j: Real) -> None:
     """A word to memory from compiled loops; elsewhere nothing."""
 
 
+def one_by_one() -> None:
+    """Keeps a compiled loop from reading vectors; elsewhere nothing."""
+
+
 def where(condition: Real, x: Real, y: Real) -> Real:
     """Select, never multiply by a comparison: inf·0 is NaN."""
     return _library(condition, x, y).where(condition, x, y)

@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from onlinevi.contract import lacks, number, position
+from onlinevi import ns
+from onlinevi.contract import in_floats, lacks, number, position
 from onlinevi.types import Event
 
 
@@ -23,11 +24,19 @@ def missing_means(mean: Any, rows: Any, event: Event) -> Any:
 
 
 # Indices are unsigned: there is no look for negative ones, which count from the end.
-def dense_span(rows: Any, i: int) -> tuple[Any, Any]:
-    return np.uint64(0), np.uint64(rows.shape[1])
+def dense_event(rows: Any, i: int) -> Event:
+    return Event(np.uint64(i), np.uint64(0), np.uint64(rows.shape[1]), False)
+
+
+def dense_halves(event: Event) -> tuple[Event, Event]:
+    number, start, stop, _ = event
+    middle = stop & ~np.uint64(15 if in_floats() else 7)  # two vectors of 32 bytes: what compilers write at a time
+    return Event(number, start, middle, False), Event(number, middle, stop, True)
 
 
 def dense_value(rows: Any, event: Event, k: int) -> Any:
+    if event.one_by_one:
+        ns.one_by_one()
     return number(rows[event.number, k])  # float32 rows as doubles: squares of them would lose half the digits
 
 
@@ -35,8 +44,12 @@ def dense_position(rows: Any, k: int) -> int:
     return k
 
 
-def sparse_span(rows: Any, i: int) -> tuple[Any, Any]:
-    return np.uint64(rows[2][i]), np.uint64(rows[2][i + 1])
+def sparse_event(rows: Any, i: int) -> Event:
+    return Event(np.uint64(i), np.uint64(rows[2][i]), np.uint64(rows[2][i + 1]), False)
+
+
+def sparse_halves(event: Event) -> tuple[Event, Event]:
+    return event, Event(event.number, event.stop, event.stop, False)
 
 
 def sparse_value(rows: Any, event: Event, k: int) -> Any:

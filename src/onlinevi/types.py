@@ -52,12 +52,14 @@ class Expected(NamedTuple):
 
 
 class Event(NamedTuple):
-    """One row of a stream, as the compiled loop reads it."""
+    """One row of a stream, or a part of it, as the compiled loop reads it."""
 
     number: Any
     start: Any
     stop: Any
     """Where its values start and stop."""
+    one_by_one: Any
+    """Whether they are read one by one rather than in vectors."""
 
 
 class Slopes(NamedTuple):

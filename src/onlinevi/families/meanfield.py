@@ -8,7 +8,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from onlinevi import ns
-from onlinevi.contract import at, blur, keeps_std_total, lacks, new_belief, number, position, value
+from onlinevi.contract import at, blur, halves, keeps_std_total, lacks, new_belief, number, position, value
 from onlinevi.families import forgetting
 from onlinevi.families.base import (
     MEAN_HIGH,
@@ -23,6 +23,7 @@ from onlinevi.families.base import (
     check_std,
     frozen,
 )
+from onlinevi.families.halves import together
 from onlinevi.types import Belief, Event, Gradient, Moments, Prior, Real, Totals, Turn, Vector
 
 
@@ -114,16 +115,8 @@ class MeanField(Family):
 
     @staticmethod
     def moments(views: Any, rows: Any, event: Event) -> Moments:
-        mean, std, _, _ = views
-        prediction = variance = row_square = spread_square = 0.0
-        for k in range(event.start, event.stop):
-            j, x = position(rows, k), value(rows, event, k)
-            spread = std[j] * x
-            prediction += mean[j] * x
-            variance += spread * spread
-            row_square += x * x
-            spread_square += (spread * x) * (spread * x)
-        return Moments(prediction, variance, variance, row_square, spread_square, blur(views, rows, event))
+        whole, rest = halves(event)
+        return together(_moments_of(views, rows, whole), _moments_of(views, rows, rest))
 
     @staticmethod
     def expect(views: Any, rows: Any, event: Event) -> None:
@@ -199,3 +192,16 @@ def _precision(belief: Belief) -> Vector:
             f"coordinate {zero[0]} has std 0: it has no natural parameters; use a rule that keeps std > 0 (SVA, NGVI)"
         )
     return np.asarray(1.0 / np.square(belief.std))
+
+
+def _moments_of(views: Any, rows: Any, part: Event) -> Moments:
+    mean, std, _, _ = views
+    prediction = variance = row_square = spread_square = 0.0
+    for k in range(part.start, part.stop):
+        j, x = position(rows, k), value(rows, part, k)
+        spread = std[j] * x
+        prediction += mean[j] * x
+        variance += spread * spread
+        row_square += x * x
+        spread_square += (spread * x) * (spread * x)
+    return Moments(prediction, variance, variance, row_square, spread_square, blur(views, rows, part))

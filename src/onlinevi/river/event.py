@@ -11,11 +11,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from onlinevi import ns
-from onlinevi.contract import expected, keeps_std_total, moments, span, views
+from onlinevi.contract import event_at, expected, keeps_std_total, moments, views
 from onlinevi.inputs.passes import HEAD as MOMENTS_HEAD
 from onlinevi.inputs.passes import INTERCEPT, compiled
 from onlinevi.linear import HEAD, SETTINGS, one_pass
-from onlinevi.types import Event, Vector
+from onlinevi.types import Vector
 
 prepare_rows = compiled(False)
 
@@ -112,7 +112,7 @@ def foresee(said: Any, desk: Any, parameters: Any) -> int:
         return -1
     dim, size, belief_end = int(desk[DIM]), int(desk[STATE]), HEAD + int(desk[BELIEF])
     totals_end = belief_end + (int(desk[BELIEF]) if keeps_std_total() else dim)
-    event, learners = Event(np.uint64(0), *span(on.row, 0)), int(desk[LEARNERS])
+    event, learners = event_at(on.row, 0), int(desk[LEARNERS])
     for k in range(learners):
         state, foreseen = on.states[k * size : (k + 1) * size], on.foreseen[FORESEEN * k :]
         law = moments(views(state[HEAD:belief_end], state[belief_end:totals_end], dim), on.row, event)

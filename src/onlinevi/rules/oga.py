@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -19,7 +18,6 @@ class OGA(RatedRule):
     rate: Rate | float = PerHorizon(1.0)
     gaussian: ClassVar[bool] = False
     points: ClassVar[bool] = True
-    gentle: ClassVar[float] = math.inf
 
     def best_constant(self, prior: Prior, low: Belief, high: Belief) -> float:
         return of_descent(prior, low, high)
