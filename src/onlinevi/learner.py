@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -130,7 +131,7 @@ class Linear:
             raise TypeError(plan.loss.refuse_label(repr(y))) from None
         weights = _NO_WEIGHTS if weight == 1.0 else np.array((weight,), dtype=float)
         used = plan.dense_kernel(
-            row.reshape(1, -1), label, weights, array, plan.sizes, plan.settings, plan.frame, plan.parameters, record
+            row[np.newaxis], label, weights, array, plan.sizes, plan.settings, plan.frame, plan.parameters, record
         )
         if used != 1:
             raise BadRow(0, reason(plan, row, float(label[0]), weight))
@@ -172,6 +173,8 @@ class Linear:
 
     def _check(self, state: State) -> Plan:
         plan = state.plan
+        if plan.learner is self:
+            return plan
         same = plan.loss is self.loss and plan.rule is self.rule and plan.family is self.family
         same = same and (plan.average, plan.discount, plan.missing) == (self.average, self.discount, self.missing)
         if not (same and plan.dtype == self.dtype) and plan != _plan(self, plan.dim, plan.horizon):
@@ -188,7 +191,8 @@ def prediction_law(state: State, x: Any) -> tuple[Any, Any]:
         raise ValueError(f"x has {x.shape[-1] if x.ndim else 'no'} features, the belief {state.plan.dim}")
     with np.errstate(invalid="ignore", over="ignore"):  # refused below, with more to say
         mean, variance = state.plan.predict(state.belief, x)
-    if not (np.isfinite(mean) & np.isfinite(variance)).all():
+        total = mean + variance
+    if not (math.isfinite(total) if x.ndim == 1 else np.isfinite(total).all()):
         raise ValueError("the prediction is not finite: x holds NaN, infinity, or values too large to square")
     return mean, variance
 
@@ -308,4 +312,5 @@ def _plan(learner: Linear, dim: int, horizon: int | None) -> Plan:
     own = learner.loss, learner.belief_family, learner.rule, learner.average
     plan = Plan(*own, dim, horizon, discount=learner.discount, missing=learner.missing, dtype=learner.dtype)
     _ = plan.settings, plan.frame  # refuse a bad setting now, not at the first event
+    object.__setattr__(plan, "learner", learner)
     return plan

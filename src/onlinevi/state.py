@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,6 +34,8 @@ class Plan:
     """Whether NaN in a row is a missing value, N(0, 1)."""
     dtype: str = field(default="float64", kw_only=True)
     """Of the vectors and of the rows; the sums are doubles."""
+    learner: ClassVar[Any] = None
+    """Whose plan it is, where one learner made it: told at a glance at every event."""
 
     @cached_property
     def settings(self) -> Vector:
@@ -127,7 +129,7 @@ class Plan:
 
     def numbers(self, array: Vector) -> NDArray[Any]:
         """A packed array as numbers of the vectors' type: of float32, two in each double."""
-        return array.view(self.dtype)
+        return array if self.dtype == "float64" else array.view(self.dtype)
 
     def zeros(self) -> Vector:
         """A packed array of zeros."""
