@@ -206,7 +206,8 @@ def _engine(section: Results) -> dict[str, str]:
     in_c = section["÷ C"]
     rules = list(dict.fromkeys(rule for each in in_c.values() for rule in each))
     lines = [[f"d = {int(dim):,}", *(number(each[rule]) for rule in rules)] for dim, each in in_c.items()]
-    written = {"A pass ÷ the same in C.": table(["", *rules], lines)} if rules else {}
+    heading = "A pass ÷ the same in C; unchecked: ÷ C that looks at no label, and for nothing that is not finite."
+    written = {heading: table(["", *rules], lines)} if rules else {}
     for name in ("÷ fused by hand", "÷ SVB, mean field", "dense ÷ sparse, a row"):
         written[f"{name[0].upper()}{name[1:]}."] = _columns(section[name])
     return written

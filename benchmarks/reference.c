@@ -1,21 +1,63 @@
 /* The paper's rules with the hinge loss, mean field, and NGVI with a full covariance, as one would write them by hand in C.
  *
- * The same game as src/onlinevi/linear.py, accumulators and finiteness check included; no ridge, no row weights, no
- * recording. reference.py compiles it with -O3 -march=native -ffast-math, which is more freedom than our own kernels take:
- * ours keep NaN and infinity meaningful.
+ * The same game as src/onlinevi/linear.py, its sums and its refusal of bad labels and of what is not finite included; no
+ * ridge, no row weights, no recording. reference.py compiles it with -O3 -march=native -ffast-math, which is more freedom than
+ * our own kernels take: ours keep NaN and infinity meaningful. oga_unchecked has less to do.
  */
 #include <math.h>
+#include <stdint.h>
+#include <string.h>
 
 #define RESTRICT restrict
 
+/* By its bits: -ffast-math takes every number to be finite, and isfinite to be true. */
+static inline int is_number(double x) {
+  uint64_t bits;
+  memcpy(&bits, &x, sizeof bits);
+  return (bits >> 52 & 0x7ff) != 0x7ff;
+}
+
+static inline double larger(double x, double y) { return x > y ? x : y; }
 static inline double clip(double x, double low, double high) { return x < low ? low : (x > high ? high : x); }
 
-/* sums: loss, expected loss, product, squared gradient. box: mean low and high, std low and high. */
+typedef struct {
+  double expected, slope, curvature;
+} Hinge;
+
+/* The expected loss under N(a, v²) and its derivatives in a; of a point where there is no spread to divide by. */
+static inline Hinge hinge(double y, double a, double v) {
+  const double margin = 1 - y * a;
+  if (v < 1e-150) return (Hinge){larger(margin, 0), margin > 0 ? -y : 0, 0};
+  const double r = margin / v;
+  const double active = 0.5 * erfc(-r * M_SQRT1_2), density = exp(-0.5 * r * r) * 0.3989422804014327;
+  return (Hinge){margin * active + v * density, -y * active, density / v};
+}
+
+typedef struct {
+  double loss, expected, product, gradient_square, largest_square, count;
+} Sums;
+
+/* Sum what an event cost, unless it is to be refused. */
+static inline int accept(Sums *sums, double y, double a, double variance, double cost, double expected, double product,
+                         double gradient_square) {
+  const double costs = sums->loss + cost + sums->expected + expected + sums->product + product;
+  if (!is_number(a + variance + costs + sums->gradient_square + gradient_square) || y * y != 1) return 0;
+  sums->loss += cost;
+  sums->expected += expected;
+  sums->product += product;
+  sums->gradient_square += gradient_square;
+  sums->largest_square = larger(sums->largest_square, gradient_square);
+  sums->count += 1;
+  return 1;
+}
+
+/* box: mean low and high, std low and high. */
 #define PASS(NAME, KEEPS_STD_TOTAL, RATE, STEP)                                                                     \
   void NAME(const double *RESTRICT X, const double *RESTRICT labels, long rows, long dim, double scale,             \
             const double *RESTRICT box, double *RESTRICT mean, double *RESTRICT std, double *RESTRICT mean_total,   \
-            double *RESTRICT std_total, double *RESTRICT sums) {                                                    \
+            double *RESTRICT std_total, Sums *RESTRICT all_sums) {                                                  \
     const double mean_low = box[0], mean_high = box[1], std_low = box[2], std_high = box[3];                        \
+    Sums sums = *all_sums;                                                                                          \
     for (long i = 0; i < rows; i++) {                                                                               \
       const double *RESTRICT x = X + i * dim;                                                                       \
       const double y = labels[i];                                                                                   \
@@ -27,14 +69,10 @@ static inline double clip(double x, double low, double high) { return x < low ? 
         row_square += x[j] * x[j];                                                                                  \
         spread_square += (spread * x[j]) * (spread * x[j]);                                                         \
       }                                                                                                             \
-      const double v = sqrt(variance), margin = 1 - y * a, r = margin / v;                                          \
-      const double active = 0.5 * erfc(-r * M_SQRT1_2), density = exp(-0.5 * r * r) * 0.3989422804014327;           \
-      const double slope = -y * active, curvature = density / v;                                                    \
-      sums[0] += margin > 0 ? margin : 0;                                                                           \
-      sums[1] += margin * active + v * density;                                                                     \
-      sums[2] += slope * a + curvature * variance;                                                                  \
-      sums[3] += slope * slope * row_square + curvature * curvature * spread_square;                                \
-      if (!isfinite(a + variance + sums[1] + sums[2] + sums[3])) return;                                            \
+      const Hinge at = hinge(y, a, sqrt(variance));                                                                 \
+      const double slope = at.slope, curvature = at.curvature, product = slope * a + curvature * variance;          \
+      const double square = slope * slope * row_square + curvature * curvature * spread_square;                     \
+      if (!accept(&sums, y, a, variance, larger(1 - y * a, 0), at.expected, product, square)) break;                \
       const double t = (double)(i + 1), rate = RATE;                                                                \
       (void)t;                                                                                                      \
       for (long j = 0; j < dim; j++) {                                                                              \
@@ -47,6 +85,7 @@ static inline double clip(double x, double low, double high) { return x < low ? 
         std[j] = clip(new_std, std_low, std_high);                                                                  \
       }                                                                                                             \
     }                                                                                                               \
+    *all_sums = sums;                                                                                               \
   }
 
 PASS(oga_el, 0, scale, {
@@ -73,42 +112,49 @@ PASS(ngvi, 0, scale, {
   new_mean = mean[j] - rate * new_std * new_std * g;
 })
 
-/* A point has no spread: its own short loop. */
-void oga(const double *RESTRICT X, const double *RESTRICT labels, long rows, long dim, double rate,
-         const double *RESTRICT box, double *RESTRICT mean, double *RESTRICT std, double *RESTRICT mean_total,
-         double *RESTRICT std_total, double *RESTRICT sums) {
-  const double mean_low = box[0], mean_high = box[1];
-  (void)std;
-  (void)std_total;
-  for (long i = 0; i < rows; i++) {
-    const double *RESTRICT x = X + i * dim;
-    const double y = labels[i];
-    double a = 0, row_square = 0;
-    for (long j = 0; j < dim; j++) {
-      a += mean[j] * x[j];
-      row_square += x[j] * x[j];
-    }
-    const double margin = 1 - y * a;
-    if (margin <= 0) continue;
-    sums[0] += margin;
-    sums[1] += margin;
-    sums[2] += -y * a;
-    sums[3] += row_square;
-    if (!isfinite(a + sums[3])) return;
-    for (long j = 0; j < dim; j++) {
-      const double g = -y * x[j];
-      mean_total[j] += g;
-      mean[j] = clip(mean[j] - rate * g, mean_low, mean_high);
-    }
+/* A point has no spread: its own short loop. An event beyond the margin costs nothing and moves nothing. */
+#define POINT_PASS(NAME, IDLE, ACCEPT)                                                                              \
+  void NAME(const double *RESTRICT X, const double *RESTRICT labels, long rows, long dim, double rate,              \
+            const double *RESTRICT box, double *RESTRICT mean, double *RESTRICT std, double *RESTRICT mean_total,   \
+            double *RESTRICT std_total, Sums *RESTRICT all_sums) {                                                  \
+    const double mean_low = box[0], mean_high = box[1];                                                             \
+    Sums sums = *all_sums;                                                                                          \
+    (void)std;                                                                                                      \
+    (void)std_total;                                                                                                \
+    for (long i = 0; i < rows; i++) {                                                                               \
+      const double *RESTRICT x = X + i * dim;                                                                       \
+      const double y = labels[i];                                                                                   \
+      double a = 0, row_square = 0;                                                                                 \
+      for (long j = 0; j < dim; j++) {                                                                              \
+        a += mean[j] * x[j];                                                                                        \
+        row_square += x[j] * x[j];                                                                                  \
+      }                                                                                                             \
+      const double margin = 1 - y * a;                                                                              \
+      if (IDLE) continue;                                                                                           \
+      if (!(ACCEPT)) break;                                                                                         \
+      for (long j = 0; j < dim; j++) {                                                                              \
+        const double g = -y * x[j];                                                                                 \
+        mean_total[j] += g;                                                                                         \
+        mean[j] = clip(mean[j] - rate * g, mean_low, mean_high);                                                    \
+      }                                                                                                             \
+    }                                                                                                               \
+    *all_sums = sums;                                                                                               \
   }
-}
+
+POINT_PASS(oga, margin <= 0 && is_number(a + row_square) && y * y == 1 && (sums.count += 1),
+           accept(&sums, y, a, 0, larger(margin, 0), larger(margin, 0), -y * a, row_square))
+
+/* As it was first measured: no look at labels, at what is not finite, or for the largest gradient. */
+POINT_PASS(oga_unchecked, margin <= 0,
+           (sums.loss += margin, sums.expected += margin, sums.product += -y * a, sums.gradient_square += row_square, 1))
 
 /* Σ = CᵀC, the upper triangle of C packed row by row: C_kj lies at C + k·dim − k·(k + 1)/2 + j. A step conditions on the
  * prediction, rows from the last one up, as in src/onlinevi/families/full_steps.py. work: room for w = C·x and for S. */
 void ngvi_full(const double *RESTRICT X, const double *RESTRICT labels, long rows, long dim, double rate,
                const double *RESTRICT box, double *RESTRICT mean, double *RESTRICT factor, double *RESTRICT mean_total,
-               double *RESTRICT work, double *RESTRICT sums) {
+               double *RESTRICT work, Sums *RESTRICT all_sums) {
   const double mean_low = box[0], mean_high = box[1];
+  Sums sums = *all_sums;
   double *RESTRICT w = work, *RESTRICT below = work + dim;
   for (long i = 0; i < rows; i++) {
     const double *RESTRICT x = X + i * dim;
@@ -124,14 +170,10 @@ void ngvi_full(const double *RESTRICT X, const double *RESTRICT labels, long row
       variance += total * total;
       spread_square += total * total * row_square;
     }
-    const double v = sqrt(variance), margin = 1 - y * a, r = margin / v;
-    const double active = 0.5 * erfc(-r * M_SQRT1_2), density = exp(-0.5 * r * r) * 0.3989422804014327;
-    const double slope = -y * active, curvature = density / v;
-    sums[0] += margin > 0 ? margin : 0;
-    sums[1] += margin * active + v * density;
-    sums[2] += slope * a + curvature * variance;
-    sums[3] += slope * slope * row_square + curvature * curvature * spread_square;
-    if (!isfinite(a + variance + sums[1] + sums[2] + sums[3])) return;
+    const Hinge at = hinge(y, a, sqrt(variance));
+    const double slope = at.slope, curvature = at.curvature, product = slope * a + curvature * variance;
+    const double square = slope * slope * row_square + curvature * curvature * spread_square;
+    if (!accept(&sums, y, a, variance, larger(1 - y * a, 0), at.expected, product, square)) break;
     const double growth = rate * curvature, shift = -rate * slope / (1 + growth * variance);
     for (long j = 0; j < dim; j++) below[j] = 0;
     double under = 1;
@@ -151,4 +193,5 @@ void ngvi_full(const double *RESTRICT X, const double *RESTRICT labels, long row
       mean[j] = clip(mean[j] + shift * below[j], mean_low, mean_high);
     }
   }
+  *all_sums = sums;
 }

@@ -192,3 +192,18 @@ def test_c_leaves_small_numbers_as_they_are():
     if reference.library() is None:
         pytest.skip("no C compiler")
     assert float(np.float64(5e-324) * np.ones(1)[0]) > 0.0
+
+
+@pytest.mark.parametrize("bad", ["label", "NaN", "infinity"])
+def test_the_same_loop_in_c_refuses_what_ours_refuses(bad):
+    if reference.library() is None:
+        pytest.skip("no C compiler")
+    X, y = unit_rows(200, 54)
+    head = X[:100].copy(), y[:100].copy()
+    if bad == "label":
+        y[100] = 0.0
+    else:
+        X[100, 3] = np.nan if bad == "NaN" else np.inf
+    for _, function, scale in reference.RULES.values():
+        stopped, before = (reference._mean_field(function, scale, *rows)() for rows in ((X, y), head))
+        np.testing.assert_array_equal(stopped, before)
