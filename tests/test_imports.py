@@ -33,7 +33,20 @@ def test_every_public_name_has_a_docstring() -> None:
         assert getattr(onlinevi, name).__doc__, name
 
 
-HOLES = ["expected", "new_belief", "moments", "advance", "span", "views", "squares", "at", "value", "blur", "lacks"]
+HOLES = [
+    "expected",
+    "new_belief",
+    "moments",
+    "advance",
+    "event_at",
+    "halves",
+    "views",
+    "squares",
+    "at",
+    "value",
+    "blur",
+    "lacks",
+]
 
 
 @pytest.mark.parametrize("name", HOLES)
