@@ -139,6 +139,23 @@ def test_a_loop_can_be_kept_from_reading_vectors() -> None:
     assert compose(sum_in_vectors, {})(x) > 50.0
 
 
+def turned_round(x: np.ndarray) -> None:
+    held = ns.scratch(x)
+    for k in range(ns.SCRATCH):
+        held[k] = x[k]
+    for k in range(ns.SCRATCH):
+        x[k] = held[ns.SCRATCH - 1 - k]
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_a_loop_can_hold_a_few_numbers_beside_its_arrays(dtype: type) -> None:
+    x = np.arange(ns.SCRATCH, dtype=dtype)
+    compose(turned_round, {})(x)
+    np.testing.assert_array_equal(x, np.arange(ns.SCRATCH)[::-1])
+    with pytest.raises(TypeError, match="compiled loops"):
+        turned_round(x)
+
+
 def hole(x: float) -> float:
     raise TypeError
 

@@ -14,7 +14,7 @@ from oracles import play
 from scipy import sparse
 
 import onlinevi as ovi
-from onlinevi import linear
+from onlinevi import layout, linear
 
 EVERY = list(itertools.product(LOSSES, RULES))
 SUMS = ("loss", "expected_loss", "product", "gradient_square", "gradient", "mean", "std", "average_mean", "weight", "square")
@@ -162,6 +162,24 @@ def test_a_sparse_step_equals_the_dense_one(loss: ovi.Loss, rule: ovi.Rule) -> N
         start = model.init(12, horizon=200)
         whole = [model.update_many(start, matrix, y)[0].array for matrix in (X, sparse.csr_matrix(X))]
         np.testing.assert_allclose(whole[1], whole[0], rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("rule", SPARSE_RULES, ids=name)
+def test_any_split_of_sparse_rows_gives_the_same_bits(rule: ovi.Rule, dtype: str) -> None:
+    """A long block is learned from a copy of the state, side by side, a short one in the state itself."""
+    X, y = stream(ovi.Hinge(), count=60, dim=150)
+    rows = sparse.csr_array(X * (np.random.default_rng(2).random(X.shape) < 0.6))  # longer than ns.SCRATCH
+    model = ovi.Linear(loss=ovi.Hinge(), rule=rule, dtype=dtype)
+    start = model.init(150, horizon=60)
+    assert rows.nnz > layout.PAYS * len(start.array) > rows[:9].nnz
+    whole, _ = model.update_many(start, rows, y)
+    for size in (1, 9):
+        split = start
+        for i in range(0, 60, size):
+            split, _ = model.update_many(split, rows[i : i + size], y[i : i + size])
+        assert split == whole
+    assert start == model.init(150, horizon=60)
 
 
 @pytest.mark.parametrize("rule", [r for r in RULES if r.moves_without_gradient], ids=name)

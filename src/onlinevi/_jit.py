@@ -171,7 +171,9 @@ def _scalar_ns() -> ModuleType:
     module = ModuleType("onlinevi.ns")
     for function in (absolute, maximum, minimum, isfinite, where, exp):
         setattr(module, function.__name__, _part(function))
-    module.sqrt, module.prefetch, module.one_by_one = _square_root(), _prefetch(), _one_by_one()  # type: ignore[attr-defined]
+    for name, made in INTRINSICS.items():
+        setattr(module, name, made())
+    module.SCRATCH = ns.SCRATCH  # type: ignore[attr-defined]
     for name in ("log", "log1p", "erf"):
         setattr(module, name, getattr(math, name))
     return module
@@ -179,7 +181,7 @@ def _scalar_ns() -> ModuleType:
 
 @cache
 def _scalar_identity() -> bytes:
-    return b"".join(_code_identity(part.__code__) for part in (_scalar_ns.__wrapped__, _square_root, _prefetch, _one_by_one))
+    return b"".join(_code_identity(part.__code__) for part in (_scalar_ns.__wrapped__, *INTRINSICS.values()))
 
 
 def _square_root() -> Function:
@@ -210,7 +212,8 @@ def _prefetch() -> Function:
     def prefetch(typing: Any, vector: Any, j: Any) -> Any:
         def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
             array = context.make_array(vector)(context, builder, arguments[0])
-            place = builder.bitcast(builder.gep(array.data, [arguments[1]]), cgutils.voidptr_t)
+            item = cgutils.get_item_pointer(context, builder, vector, array, [arguments[1]])
+            place = builder.bitcast(item, cgutils.voidptr_t)
             word = ir.IntType(32)
             kind = ir.FunctionType(ir.VoidType(), [cgutils.voidptr_t, word, word, word])
             function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
@@ -237,3 +240,29 @@ def _one_by_one() -> Function:
         return types.void(), generate
 
     return one_by_one  # type: ignore[no-any-return]
+
+
+def _scratch() -> Function:
+    """Room for a few numbers of a vector's type, on the stack: a compiler knows that nothing else lies there."""
+    from numba import types
+    from numba.core import cgutils
+    from numba.extending import intrinsic
+
+    @intrinsic  # type: ignore[untyped-decorator]
+    def scratch(typing: Any, like: Any) -> Any:
+        kind = types.Array(like.dtype, 1, "C")
+
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            item, index = context.get_data_type(like.dtype), context.get_value_type(types.intp)
+            count, size = index(ns.SCRATCH), index(context.get_abi_sizeof(item))
+            array = context.make_array(kind)(context, builder)
+            room = cgutils.alloca_once(builder, item, size=count)
+            context.populate_array(array, data=room, shape=[count], strides=[size], itemsize=size, meminfo=None)
+            return array._getvalue()
+
+        return kind(like), generate
+
+    return scratch  # type: ignore[no-any-return]
+
+
+INTRINSICS = {"sqrt": _square_root, "prefetch": _prefetch, "one_by_one": _one_by_one, "scratch": _scratch}

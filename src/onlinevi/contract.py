@@ -46,6 +46,11 @@ def by_gradients() -> bool:
     _hole("by_gradients")
 
 
+def per_variance() -> bool:
+    """Whether the rate divides by the variance: ``Rates.per_variance``, known before the loop."""
+    _hole("per_variance")
+
+
 def has_gentle_steps() -> bool:
     """Whether small steps have a loop of their own."""
     _hole("has_gentle_steps")
@@ -64,6 +69,11 @@ def settle(
 def views(belief: Any, totals: Any, dim: int) -> Any:
     """The vectors inside a packed belief and its gradient totals, the mean first; room to work in behind them."""
     _hole("views")
+
+
+def columns(table: Any) -> Any:
+    """The same vectors as columns of a table that has a line for each coordinate."""
+    _hole("columns")
 
 
 def moments(views: Any, rows: Any, event: Event) -> Moments:
@@ -122,6 +132,11 @@ def number(x: Real) -> Real:
 def in_floats() -> bool:
     """Whether that type is float32."""
     _hole("in_floats")
+
+
+def laid_out(packed: Any, rows: Any, sizes: Any) -> Any:
+    """Where the vectors lie during a pass."""
+    _hole("laid_out")
 
 
 def event_at(rows: Any, i: int) -> Event:

@@ -19,6 +19,7 @@ from onlinevi.contract import (
     blur,
     bounded,
     by_gradients,
+    columns,
     event_at,
     expect,
     expected,
@@ -30,9 +31,11 @@ from onlinevi.contract import (
     in_floats,
     keeps_std_total,
     lacks,
+    laid_out,
     moments,
     new_belief,
     number,
+    per_variance,
     position,
     settle,
     squares,
@@ -43,6 +46,7 @@ from onlinevi.contract import (
 )
 from onlinevi.families import Family
 from onlinevi.families.forgetting import never
+from onlinevi.layout import in_order, put_back, side_by_side
 from onlinevi.losses import Loss
 from onlinevi.losses.outliers import trust
 from onlinevi.reading import (
@@ -79,7 +83,7 @@ COUNT, WEIGHT, WEIGHT_SQUARE, LOSS, EXPECTED, PRODUCT, GRADIENT_SQUARE, SQUARE, 
 SLOPED, SLOPE_SQUARE = 9, 10
 HEAD = 11
 
-# The settings that a pass reads as data, so that changing one compiles nothing.
+# The settings that a pass reads as data, so that changing one compiles nothing. PER_VARIANCE is for JAX; here it is compiled in.
 STEP_SCALE, STEP_POWER, PRIOR_SCALE, PRIOR_POWER, PER_VARIANCE, LEAD, MOVES_ALWAYS, RIDGE, DISCOUNT, ROBUST, GENTLE = range(11)
 SETTINGS = 11
 
@@ -102,13 +106,12 @@ def one_pass(
     """
     numbers, dim = as_numbers(state), sizes[0]
     start = HEAD * (len(numbers) // len(state))
-    belief_end = start + sizes[1]
-    totals_end = belief_end + (sizes[1] if keeps_std_total() else dim)
-    vectors = views(numbers[start:belief_end], numbers[belief_end:totals_end], dim)
-    mean, drift = vectors[0], numbers[totals_end : totals_end + sizes[2]]
+    packed = numbers[start : start + sizes[1] + (sizes[1] if keeps_std_total() else dim) + sizes[2]]
+    vectors, drift, copy = laid_out(packed, rows, sizes)
+    mean = vectors[0]
     left = np.empty(len(drift) if in_floats() else 0, numbers.dtype)
     weighted, lead, rates_vary = len(weights) > 0, settings[LEAD], settings[STEP_POWER] + settings[PRIOR_POWER] > 0.0
-    rates = Rates(settings[STEP_SCALE], 0.0, settings[PER_VARIANCE] > 0.0, False)
+    rates = Rates(settings[STEP_SCALE], 0.0, per_variance(), False)
     ridge, moves_always, has_prior_term = 0.0, False, False
     if filled():
         ridge, moves_always, has_prior_term = settings[RIDGE], settings[MOVES_ALWAYS] > 0.0, ns.isfinite(settings[PRIOR_SCALE])
@@ -226,6 +229,7 @@ def one_pass(
     state[WEIGHT], state[WEIGHT_SQUARE], state[SQUARE] = weight_sum, weight_squares, size_sum
     if bounded():
         state[SLOPED], state[SLOPE_SQUARE] = sloped, slope_squares
+    put_back(packed, copy)
     if not_finite(state[:HEAD]) + not_finite(numbers[start:]) > 0.0:
         return NOT_FINITE
     return used
@@ -319,6 +323,8 @@ class Features(NamedTuple):
     robust: bool = False
     adaptive: bool = False
     """Rates from the gradients seen."""
+    per_variance: bool = False
+    """Rates that divide by the variance."""
     missing: bool = False
     """NaN in a row is a missing value."""
     single: bool = False
@@ -348,16 +354,19 @@ def kernel(
         expected: loss.expected,
         valid_label: loss.valid_label,
         views: family.views,
+        columns: family.columns,
+        laid_out: side_by_side if sparse and family.columns is not Family.columns else in_order,
         moments: family.moments,
         squares: family.squares,
         variance_after: family.variance_after,
-        advance: family.advance_for(rule),
+        advance: family.advance_for(rule, sparse=sparse),
         forget: family.forget if features.forgets else never,
         settle: rule.settle,
         new_belief: rule.new_belief,
         keeps_std_total: yes if rule.keeps_std_total else no,
         bounded: yes if features.robust else no,
         by_gradients: yes if features.adaptive else no,
+        per_variance: yes if features.per_variance else no,
         has_gentle_steps: yes if rule.gentle > 0.0 and family.gaussian and not family.correlated else no,
         filled: no if sparse else yes,
         event_at: sparse_event if sparse else dense_event,

@@ -67,6 +67,15 @@ def prefetch(vector: Real, j: Real) -> None:
     """A word to memory from compiled loops; elsewhere nothing."""
 
 
+SCRATCH = 64
+"""How many numbers ``scratch`` holds."""
+
+
+def scratch(like: Real) -> Any:
+    """Room in compiled loops for a few numbers of the type of ``like``."""
+    raise TypeError("scratch is for compiled loops")
+
+
 def one_by_one() -> None:
     """Keeps a compiled loop from reading vectors; elsewhere nothing."""
 

@@ -114,6 +114,7 @@ class Plan:
             per_coordinate=self.frame.ndim > 1,
             forgets=self.discount < 1.0,
             robust=self.loss.robust is not None,
+            per_variance=self.rule.step_rate.per_variance,
             adaptive=isinstance(self.rule.step_rate, Adaptive),
             missing=self.missing,
             single=self.dtype == "float32",

@@ -116,8 +116,12 @@ class Family:
     def expect(views: Any, rows: Any, event: Event) -> None:
         """Nothing: dense rows touch all coordinates in order, and memory needs no word."""
 
+    @staticmethod
+    def columns(table: Any) -> Any:
+        """None: a belief that is no bundle of vectors stays as it is packed."""
+
     @classmethod
-    def advance_for(cls, rule: Any) -> Callable[..., None]:
+    def advance_for(cls, rule: Any, *, sparse: bool = False) -> Callable[..., None]:
         """How this family applies that kind of rule."""
         return cls.advance
 

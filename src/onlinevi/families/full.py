@@ -135,7 +135,7 @@ class FullCovariance(Correlated):
     forget = staticmethod(forgetting.full)
 
     @classmethod
-    def advance_for(cls, rule: Any) -> Callable[..., None]:
+    def advance_for(cls, rule: Any, *, sparse: bool = False) -> Callable[..., None]:
         return full_steps.BY_FRAME[rule.frame]
 
 

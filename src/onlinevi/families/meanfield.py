@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, NamedTuple
 
@@ -114,6 +115,10 @@ class MeanField(Family):
         return belief[:dim], belief[dim:], totals[:dim], totals[dim:]
 
     @staticmethod
+    def columns(table: Any) -> Any:
+        return table[:, 0], table[:, 1], table[:, 2], table[:, 3 if keeps_std_total() else 2]
+
+    @staticmethod
     def moments(views: Any, rows: Any, event: Event) -> Moments:
         whole, rest = halves(event)
         return together(_moments_of(views, rows, whole), _moments_of(views, rows, rest))
@@ -162,25 +167,40 @@ class MeanField(Family):
     @staticmethod
     def advance(views: Any, rows: Any, event: Event, turn: Turn, frame: Any) -> None:
         mean, std, mean_total, std_total = views
-        _, seen, taken, ridge, rates = turn
-        prior_mean, prior_std = frame[PRIOR_MEAN], frame[PRIOR_STD]
-        mean_low, mean_high, std_low, std_high = frame[MEAN_LOW], frame[MEAN_HIGH], frame[STD_LOW], frame[STD_HIGH]
+        around = _around(frame)
         for k in range(event.start, event.stop):
-            j, x = position(rows, k), value(rows, event, k)
-            now = Belief(mean[j], std[j])
-            gradient, slope = Gradient(taken.slope * x, taken.curvature * x * x), seen.slope * x
-            if ridge > 0.0:
-                gradient = Gradient(gradient.mean + ridge * now.mean, gradient.curvature + ridge)
-                slope += ridge * now.mean
-            mean_total[j] += slope
-            std_sum = 0.0
+            j = position(rows, k)
+            totals = Totals(mean_total[j], std_total[j] if keeps_std_total() else number(0.0))
+            new, totals = _stepped(Belief(mean[j], std[j]), totals, value(rows, event, k), turn, around, j)
+            mean[j], std[j], mean_total[j] = new.mean, new.std, totals.mean
             if keeps_std_total():
-                std_total[j] += gradient.curvature * now.std
-                std_sum = std_total[j]
-            prior = Prior(at(prior_mean, j), at(prior_std, j))
-            new = new_belief(now, gradient, Totals(mean_total[j], std_sum), rates, prior)
-            mean[j] = ns.minimum(ns.maximum(new.mean, at(mean_low, j)), at(mean_high, j))
-            std[j] = new.std if rates.gentle else ns.minimum(ns.maximum(new.std, at(std_low, j)), at(std_high, j))
+                std_total[j] = totals.std
+
+    @staticmethod
+    def advance_together(views: Any, rows: Any, event: Event, turn: Turn, frame: Any) -> None:
+        """The same for a sparse row and a rule that takes roots: a few coordinates at a time, as vectors, and then each home.
+
+        A compiler that does not know the coordinates to differ would take them one by one.
+        """
+        mean, std, mean_total, _ = views
+        around = _around(frame)
+        means, stds, totals = ns.scratch(mean), ns.scratch(mean), ns.scratch(mean)
+        first = event.start
+        while first < event.stop:
+            count = min(np.uint64(ns.SCRATCH), event.stop - first)
+            for i in range(count):
+                j = position(rows, first + i)
+                now, total = Belief(mean[j], std[j]), Totals(mean_total[j], number(0.0))
+                new, total = _stepped(now, total, value(rows, event, first + i), turn, around, j)
+                means[i], stds[i], totals[i] = new.mean, new.std, total.mean
+            for i in range(count):
+                j = position(rows, first + i)
+                mean[j], std[j], mean_total[j] = means[i], stds[i], totals[i]
+            first += count
+
+    @classmethod
+    def advance_for(cls, rule: Any, *, sparse: bool = False) -> Callable[..., None]:
+        return cls.advance_together if sparse and rule.takes_roots and not rule.keeps_std_total else cls.advance
 
     forget = staticmethod(forgetting.mean_field)
 
@@ -205,3 +225,24 @@ def _moments_of(views: Any, rows: Any, part: Event) -> Moments:
         row_square += x * x
         spread_square += (spread * x) * (spread * x)
     return Moments(prediction, variance, variance, row_square, spread_square, blur(views, rows, part))
+
+
+def _around(frame: Any) -> Any:
+    """What a step reads of the frame: looked up once, not once a coordinate."""
+    prior = frame[PRIOR_MEAN], frame[PRIOR_STD]
+    return prior, (frame[MEAN_LOW], frame[MEAN_HIGH]), (frame[STD_LOW], frame[STD_HIGH])
+
+
+def _stepped(now: Belief, totals: Totals, x: Real, turn: Turn, around: Any, j: int) -> tuple[Belief, Totals]:
+    """One coordinate behind an event, and its sums with it."""
+    _, seen, taken, ridge, rates = turn
+    (prior_mean, prior_std), (mean_low, mean_high), (std_low, std_high) = around
+    gradient, slope = Gradient(taken.slope * x, taken.curvature * x * x), seen.slope * x
+    if ridge > 0.0:
+        gradient = Gradient(gradient.mean + ridge * now.mean, gradient.curvature + ridge)
+        slope += ridge * now.mean
+    totals = Totals(totals.mean + slope, totals.std + gradient.curvature * now.std)
+    new = new_belief(now, gradient, totals, rates, Prior(at(prior_mean, j), at(prior_std, j)))
+    mean = ns.minimum(ns.maximum(new.mean, at(mean_low, j)), at(mean_high, j))
+    std = new.std if rates.gentle else ns.minimum(ns.maximum(new.std, at(std_low, j)), at(std_high, j))
+    return Belief(mean, std), totals

@@ -64,6 +64,10 @@ class Point(Family):
         return belief, totals
 
     @staticmethod
+    def columns(table: Any) -> Any:
+        return table[:, 0], table[:, 1]
+
+    @staticmethod
     def moments(views: Any, rows: Any, event: Event) -> Moments:
         whole, rest = halves(event)
         if whole.stop > whole.start:

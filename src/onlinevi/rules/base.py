@@ -26,6 +26,8 @@ class Rule:
     """Steps from the belief that is there. One that is made anew from sums cannot be changed on the way."""
     frame: ClassVar[Frame | None] = None
     """Where its step applies to a full covariance; None where it has no such step."""
+    takes_roots: ClassVar[bool] = False
+    """Whether a step is a root and a division: then a sparse row's steps are worth taking as vectors."""
     gentle: ClassVar[float] = -1.0
     """A step with 0 ≤ rate·curvature·std² ≤ this is told so by ``rates.gentle``; it must not let a std grow, or go below 0."""
 

@@ -24,6 +24,7 @@ class Implicit(RatedRule):
     rate: Rate | float = 1.0
     points: ClassVar[bool] = True
     frame: ClassVar[Frame | None] = Frame.PREDICTION
+    takes_roots: ClassVar[bool] = True
     gentle: ClassVar[float] = ROOTED
 
     def check_ridge(self, correlated: bool) -> None:

@@ -24,6 +24,7 @@ class NGVI(Rule):
     step: Rate | float = 1.0
     rate: Rate | float | None = None
     frame: ClassVar[Frame | None] = Frame.PREDICTION
+    takes_roots: ClassVar[bool] = True
     gentle: ClassVar[float] = ROOTED
 
     def __post_init__(self) -> None:

@@ -41,8 +41,7 @@ class SVB(RatedRule):
 
     @staticmethod
     def new_belief(belief: Belief, gradient: Gradient, totals: Totals, rates: Rates, prior: Prior) -> Belief:
-        flat = ns.where(rates.per_variance, 1.0, 0.0)  # a sum in place of a choice: loops have no branch
-        size = rates.step * (flat + (1.0 - flat) * belief.std * belief.std)
+        size = rates.step * ns.where(rates.per_variance, 1.0, belief.std * belief.std)
         u = 0.5 * size * gradient.curvature
         std = belief.std - belief.std * shrinkage(u) if rates.gentle else belief.std * shrink(u)
         return Belief(belief.mean - size * gradient.mean, std)

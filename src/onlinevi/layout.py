@@ -1,0 +1,58 @@
+"""Where the vectors of a state lie during a pass: one behind the other, or side by side.
+
+A dense row reads each vector from end to end. A sparse row takes a few coordinates from anywhere, and waits for memory once a
+vector and coordinate; side by side they come together.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from onlinevi.contract import columns, keeps_std_total, views
+
+PAYS = 4
+"""Side by side pays where a block stores so many values for each number of the state, which is copied twice."""
+
+
+class Layout(NamedTuple):
+    """What a pass works on."""
+
+    vectors: Any
+    """As the family names them."""
+    drift: Any
+    """Empty where decisions are not averaged."""
+    copy: Any
+    """What the vectors lie in, if not in the state; else empty."""
+
+
+def in_order(packed: Any, rows: Any, sizes: Any) -> Layout:
+    """As they are packed: the belief, the totals, the drift."""
+    dim, belief_end, _ = sizes
+    totals_end = belief_end + (belief_end if keeps_std_total() else dim)
+    vectors = views(packed[:belief_end], packed[belief_end:totals_end], dim)
+    return Layout(vectors, packed[totals_end:], np.empty((0, 1), packed.dtype))
+
+
+def side_by_side(packed: Any, rows: Any, sizes: Any) -> Layout:
+    """One line a coordinate, for sparse rows, of a family whose belief is vectors."""
+    dim, _, drift = sizes
+    width, stored = len(packed) // dim, rows[2][-1] - rows[2][0]
+    copy = np.empty((dim if stored > PAYS * len(packed) else 0, width), packed.dtype)
+    # A step of 1 is a step to the compiler: both tables have one type, and one loop serves them.
+    table = packed.reshape((width, dim)).T[::1]
+    if len(copy) > 0:
+        for j in range(dim):
+            for c in range(width):
+                copy[j, c] = table[j, c]
+        table = copy[::1]
+    return Layout(columns(table), table[:drift, width - 1], copy)
+
+
+def put_back(packed: Any, copy: Any) -> None:
+    """Into the state what a pass has changed in a copy."""
+    dim = len(copy)
+    for j in range(dim):
+        for c in range(copy.shape[1]):
+            packed[c * dim + j] = copy[j, c]
