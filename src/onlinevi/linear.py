@@ -83,7 +83,7 @@ COUNT, WEIGHT, WEIGHT_SQUARE, LOSS, EXPECTED, PRODUCT, GRADIENT_SQUARE, SQUARE, 
 SLOPED, SLOPE_SQUARE = 9, 10
 HEAD = 11
 
-# The settings that a pass reads as data, so that changing one compiles nothing. PER_VARIANCE is for JAX; here it is compiled in.
+# Settings that a pass reads as data, so that changing one compiles nothing. PER_VARIANCE is for JAX: here it is compiled in.
 STEP_SCALE, STEP_POWER, PRIOR_SCALE, PRIOR_POWER, PER_VARIANCE, LEAD, MOVES_ALWAYS, RIDGE, DISCOUNT, ROBUST, GENTLE = range(11)
 SETTINGS = 11
 
