@@ -106,6 +106,10 @@ def _exponent(what: str) -> Callable[[Results], Numbers]:
     return lambda results: {what: results[what]["exponent"]}
 
 
+def _in_c_by_width(results: Results) -> Numbers:
+    return {f"{rule}, d = {int(dim):,}": each[rule] for dim, each in results["÷ C"].items() for rule in RULES}
+
+
 def _peaks(results: Results) -> Numbers:
     peaks = results["peak MB"]["events"]
     return {"10,000,000 ÷ 100,000 events": peaks["10000000"] / peaks["100000"]}
@@ -129,6 +133,24 @@ def _river_event(peer: str) -> Callable[[Results], Numbers]:
 
 BARS = (
     Bar("c", "mean-field pass ÷ the same in C, d = 54", "dense", 1.2, _dense(_own, _in_c, MEAN_FIELD)),
+    Bar("c-oga", "OGA ÷ the same in C, d = 54", "dense", 1.25, _dense(_own, _in_c, ("OGA",))),
+    Bar("c-widths", "a pass ÷ the same in C, other widths", "engine", 1.25, _in_c_by_width),
+    Bar(
+        "composed",
+        "loop composed of parts ÷ fused by hand",
+        "engine",
+        1.05,
+        lambda results: {"SVB, d = 54": results["÷ fused by hand"]["composed"]},
+    ),
+    Bar(
+        "sparse",
+        "dense ÷ sparse, a row, 1% of d = 10,000",
+        "engine",
+        30.0,
+        lambda results: results["dense ÷ sparse, a row"],
+        at_least=True,
+    ),
+    Bar("update", "µs a call of `update`, d = 54", "engine", 5.0, lambda results: results["µs an update"]),
     Bar("matmul", "mean-field pass ÷ `X @ w`, d = 54", "dense", 6.0, _dense(_own, _by("X @ w"), MEAN_FIELD)),
     Bar(
         "sgd",

@@ -1,8 +1,8 @@
-"""The compiled loop: against C at other widths, against a kernel fused by hand, with other beliefs, and on sparse rows.
+"""The compiled loop: against C at other widths, against a kernel fused by hand, with other beliefs, on sparse rows, by calls.
 
     python benchmarks/engine.py [--tiny]
 
-Hinge loss. Every number is a ratio within one interleaved run. ``dense.py`` has C at d = 54.
+Hinge loss. Every number but the microseconds of a call is a ratio within one interleaved run. ``dense.py`` has C at d = 54.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ def measure(size: Size) -> dict[str, Any]:
         "÷ fused by hand": composition(size),
         "÷ SVB, mean field": beliefs(size),
         "dense ÷ sparse, a row": sparsity(size),
+        "µs an update": updates(size),
     }
 
 
@@ -108,6 +109,21 @@ def sparsity(size: Size) -> dict[str, float]:
         times = nanoseconds_a_row({"dense": ours(full, y[:rows], rule), "sparse": ours(thin, y, rule)}, size.rounds)
         found[name] = round(times["dense"] / times["sparse"], 1)
     return found
+
+
+def updates(size: Size) -> dict[str, float]:
+    """One call of ``update`` after the other, with nothing between them; ``events.py`` has predictions between."""
+    X, y = unit_rows(max(100, size.rows(1_000)), COVER_DIM)
+    events = list(zip(X, y.tolist(), strict=True))
+
+    def run(learner: ovi.Linear) -> None:
+        state = learner.init(COVER_DIM, len(events))
+        for x, label in events:
+            state, _ = learner.update(state, x, label)
+
+    learners = {name: ovi.Linear(loss=ovi.Hinge(), rule=rule) for name, (rule, _, _) in RULES.items()}
+    works = {name: Work(len(events), partial(run, learner)) for name, learner in learners.items()}
+    return {name: round(time / 1e3, 2) for name, time in nanoseconds_a_row(works, 3 * size.rounds).items()}
 
 
 if __name__ == "__main__":
