@@ -12,7 +12,7 @@ import numpy as np
 
 from onlinevi.contract import columns, keeps_std_total, views
 
-PAYS = 4
+PAYS = 3
 """Side by side pays where a block stores so many values for each number of the state, which is copied twice."""
 
 
