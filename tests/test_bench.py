@@ -133,7 +133,7 @@ def test_a_page_needs_results_and_says_if_they_are_tiny(tmp_path, capsys):
 def test_a_note_on_no_bar_is_refused(tmp_path):
     path = tmp_path / "notes.md"
     path.write_text("About.\n\n## c\n\nRoots.\n\n## cc\n\nNo.\n")
-    with pytest.raises(ValueError, match="'cc': needs one of c, matmul"):
+    with pytest.raises(ValueError, match="'cc': needs one of c, c-oga"):
         page.notes(path)
     path.write_text("About.\n\n## c\n\nRoots.\n")
     assert page.notes(path) == {"c": "Roots."}
