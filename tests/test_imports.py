@@ -43,6 +43,7 @@ HOLES = [
     "laid_out",
     "views",
     "columns",
+    "returned",
     "squares",
     "at",
     "value",

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from onlinevi import ns
 from onlinevi.contract import columns, keeps_std_total, views
 
 PAYS = 3
@@ -24,7 +25,7 @@ class Layout(NamedTuple):
     drift: Any
     """Empty where decisions are not averaged."""
     copy: Any
-    """What the vectors lie in, if not in the state; else empty."""
+    """What the vectors lie in, if not in the state."""
 
 
 def in_order(packed: Any, rows: Any, sizes: Any) -> Layout:
@@ -32,7 +33,7 @@ def in_order(packed: Any, rows: Any, sizes: Any) -> Layout:
     dim, belief_end, _ = sizes
     totals_end = belief_end + (belief_end if keeps_std_total() else dim)
     vectors = views(packed[:belief_end], packed[belief_end:totals_end], dim)
-    return Layout(vectors, packed[totals_end:], np.empty((0, 1), packed.dtype))
+    return Layout(vectors, packed[totals_end:], packed)
 
 
 def side_by_side(packed: Any, rows: Any, sizes: Any) -> Layout:
@@ -45,9 +46,14 @@ def side_by_side(packed: Any, rows: Any, sizes: Any) -> Layout:
     if len(copy) > 0:
         for j in range(dim):
             for c in range(width):
+                ns.one_by_one()  # vectors would gain nothing here, and take the compiler long
                 copy[j, c] = table[j, c]
         table = copy[::1]
     return Layout(columns(table), table[:drift, width - 1], copy)
+
+
+def stay(packed: Any, copy: Any) -> None:
+    """What is changed in the state itself is there."""
 
 
 def put_back(packed: Any, copy: Any) -> None:
@@ -55,4 +61,5 @@ def put_back(packed: Any, copy: Any) -> None:
     dim = len(copy)
     for j in range(dim):
         for c in range(copy.shape[1]):
+            ns.one_by_one()
             packed[c * dim + j] = copy[j, c]

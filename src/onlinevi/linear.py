@@ -37,6 +37,7 @@ from onlinevi.contract import (
     number,
     per_variance,
     position,
+    returned,
     settle,
     squares,
     valid_label,
@@ -46,7 +47,7 @@ from onlinevi.contract import (
 )
 from onlinevi.families import Family
 from onlinevi.families.forgetting import never
-from onlinevi.layout import in_order, put_back, side_by_side
+from onlinevi.layout import in_order, put_back, side_by_side, stay
 from onlinevi.losses import Loss
 from onlinevi.losses.outliers import trust
 from onlinevi.reading import (
@@ -229,7 +230,7 @@ def one_pass(
     state[WEIGHT], state[WEIGHT_SQUARE], state[SQUARE] = weight_sum, weight_squares, size_sum
     if bounded():
         state[SLOPED], state[SLOPE_SQUARE] = sloped, slope_squares
-    put_back(packed, copy)
+    returned(packed, copy)
     if not_finite(state[:HEAD]) + not_finite(numbers[start:]) > 0.0:
         return NOT_FINITE
     return used
@@ -349,13 +350,15 @@ def kernel(
 ) -> Function:
     """``one_pass``, or a loop that calls it, compiled for one choice of parts; what a setting can express is no part."""
     kinds: Any = loss, family, rule
+    beside = sparse and family.columns is not Family.columns
     dense, stored = (dense_present, sparse_present) if features.missing else (dense_value, sparse_value)
     parts: dict[Function, Function] = {
         expected: loss.expected,
         valid_label: loss.valid_label,
         views: family.views,
         columns: family.columns,
-        laid_out: side_by_side if sparse and family.columns is not Family.columns else in_order,
+        laid_out: side_by_side if beside else in_order,
+        returned: put_back if beside else stay,
         moments: family.moments,
         squares: family.squares,
         variance_after: family.variance_after,
