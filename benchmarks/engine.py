@@ -23,8 +23,8 @@ import onlinevi as ovi
 from onlinevi._jit import OPTIONS
 
 SHAPES = {2: 1_000_000, 1_000: 30_000, 10_000: 3_000}
-SHORT = 3
-"""Rounds for each one of others, where a turn takes a few milliseconds: a neighbour's noise lasts longer."""
+SHORT, SHORTEST = 3, 30
+"""Rounds for each one of others, where a turn takes tens of milliseconds, or five: a neighbour's noise lasts longer."""
 
 
 def measure(size: Size) -> dict[str, Any]:
@@ -124,7 +124,7 @@ def updates(size: Size) -> dict[str, float]:
 
     learners = {name: ovi.Linear(loss=ovi.Hinge(), rule=rule) for name, (rule, _, _) in RULES.items()}
     works = {name: Work(len(events), partial(run, learner)) for name, learner in learners.items()}
-    return {name: round(time / 1e3, 2) for name, time in nanoseconds_a_row(works, SHORT * size.rounds).items()}
+    return {name: round(time / 1e3, 2) for name, time in nanoseconds_a_row(works, SHORTEST * size.rounds).items()}
 
 
 if __name__ == "__main__":
