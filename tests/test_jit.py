@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import onlinevi as ovi
-from onlinevi import ns
+from onlinevi import _jit, ns
 from onlinevi._jit import compose
 
 PACKAGE = Path(ovi.__file__).parent
@@ -154,6 +154,12 @@ def test_a_loop_can_hold_a_few_numbers_beside_its_arrays(dtype: type) -> None:
     np.testing.assert_array_equal(x, np.arange(ns.SCRATCH)[::-1])
     with pytest.raises(TypeError, match="compiled loops"):
         turned_round(x)
+
+
+def test_the_size_of_scratch_is_part_of_a_kernels_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = _jit._scalar_identity.__wrapped__()
+    monkeypatch.setattr(ns, "SCRATCH", ns.SCRATCH // 2)
+    assert _jit._scalar_identity.__wrapped__() != before
 
 
 def hole(x: float) -> float:

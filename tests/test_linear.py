@@ -179,6 +179,10 @@ def test_any_split_of_sparse_rows_gives_the_same_bits(rule: ovi.Rule, dtype: str
             split, _ = model.update_many(split, rows[i : i + size], y[i : i + size])
         assert split == whole
     assert start == model.init(150, horizon=60)
+    rows.data[rows.indptr[50]] = np.nan
+    with pytest.raises(ovi.BadRow, match="row 50: feature") as refused:
+        model.update_many(start, rows, y)
+    assert refused.value.trace.state == model.update_many(start, rows[:50], y[:50])[0]
 
 
 @pytest.mark.parametrize("rule", [r for r in RULES if r.moves_without_gradient], ids=name)

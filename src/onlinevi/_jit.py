@@ -181,7 +181,8 @@ def _scalar_ns() -> ModuleType:
 
 @cache
 def _scalar_identity() -> bytes:
-    return b"".join(_code_identity(part.__code__) for part in (_scalar_ns.__wrapped__, *INTRINSICS.values()))
+    codes = (_code_identity(part.__code__) for part in (_scalar_ns.__wrapped__, *INTRINSICS.values()))
+    return b"".join(codes) + str(ns.SCRATCH).encode()
 
 
 def _square_root() -> Function:

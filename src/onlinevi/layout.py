@@ -28,21 +28,28 @@ class Layout(NamedTuple):
     """What the vectors lie in, if not in the state."""
 
 
+def ends(sizes: Any) -> tuple[int, int, int]:
+    """Where the belief, the totals and the drift end in a packed state; float32 may leave a number behind them."""
+    dim, belief, drift = sizes
+    totals_end = belief + (belief if keeps_std_total() else dim)
+    return belief, totals_end, totals_end + drift
+
+
 def in_order(packed: Any, rows: Any, sizes: Any) -> Layout:
-    """As they are packed: the belief, the totals, the drift."""
-    dim, belief_end, _ = sizes
-    totals_end = belief_end + (belief_end if keeps_std_total() else dim)
-    vectors = views(packed[:belief_end], packed[belief_end:totals_end], dim)
-    return Layout(vectors, packed[totals_end:], packed)
+    """As they are packed."""
+    belief_end, totals_end, drift_end = ends(sizes)
+    vectors = views(packed[:belief_end], packed[belief_end:totals_end], sizes[0])
+    return Layout(vectors, packed[totals_end:drift_end], packed)
 
 
 def side_by_side(packed: Any, rows: Any, sizes: Any) -> Layout:
     """One line a coordinate, for sparse rows, of a family whose belief is vectors."""
     dim, _, drift = sizes
-    width, stored = len(packed) // dim, rows[2][-1] - rows[2][0]
-    copy = np.empty((dim if stored > PAYS * len(packed) else 0, width), packed.dtype)
+    _, _, size = ends(sizes)
+    width, stored = size // dim, rows[2][-1] - rows[2][0]
+    copy = np.empty((dim if stored > PAYS * size else 0, width), packed.dtype)
     # A step of 1 is a step to the compiler: both tables have one type, and one loop serves them.
-    table = packed.reshape((width, dim)).T[::1]
+    table = packed[:size].reshape((width, dim)).T[::1]
     if len(copy) > 0:
         for j in range(dim):
             for c in range(width):

@@ -105,9 +105,8 @@ def one_pass(
 
     Returns how many rows were used. Fewer than all: the next row was refused, and the state is as that row found it.
     """
-    numbers, dim = as_numbers(state), sizes[0]
-    start = HEAD * (len(numbers) // len(state))
-    packed = numbers[start : start + sizes[1] + (sizes[1] if keeps_std_total() else dim) + sizes[2]]
+    numbers = as_numbers(state)
+    packed = numbers[HEAD * (len(numbers) // len(state)) :]
     vectors, drift, copy = laid_out(packed, rows, sizes)
     mean = vectors[0]
     left = np.empty(len(drift) if in_floats() else 0, numbers.dtype)
@@ -231,7 +230,7 @@ def one_pass(
     if bounded():
         state[SLOPED], state[SLOPE_SQUARE] = sloped, slope_squares
     returned(packed, copy)
-    if not_finite(state[:HEAD]) + not_finite(numbers[start:]) > 0.0:
+    if not_finite(state[:HEAD]) + not_finite(packed) > 0.0:
         return NOT_FINITE
     return used
 

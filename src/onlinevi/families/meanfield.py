@@ -241,7 +241,7 @@ def _stepped(now: Belief, totals: Totals, x: Real, turn: Turn, around: Any, j: i
     if ridge > 0.0:
         gradient = Gradient(gradient.mean + ridge * now.mean, gradient.curvature + ridge)
         slope += ridge * now.mean
-    totals = Totals(totals.mean + slope, totals.std + gradient.curvature * now.std)
+    totals = Totals(totals.mean + slope, totals.std + gradient.curvature * now.std if keeps_std_total() else totals.std)
     new = new_belief(now, gradient, totals, rates, Prior(at(prior_mean, j), at(prior_std, j)))
     mean = ns.minimum(ns.maximum(new.mean, at(mean_low, j)), at(mean_high, j))
     std = new.std if rates.gentle else ns.minimum(ns.maximum(new.std, at(std_low, j)), at(std_high, j))
