@@ -139,6 +139,22 @@ def test_a_loop_can_be_kept_from_reading_vectors() -> None:
     assert compose(sum_in_vectors, {})(x) > 50.0
 
 
+def sum_in_short_vectors(x: np.ndarray) -> float:
+    ns.short_vectors()
+    total = 0.0
+    for k in range(len(x)):
+        total += x[k]
+    return total
+
+
+def test_a_loop_can_be_kept_to_short_vectors() -> None:
+    x = np.tile([1e16, 1.0, -1e16, 1.0], 50)
+    kernel = compose(sum_in_short_vectors, {})
+    assert kernel(x) > 50.0, "vectors all the same"
+    assert '"prefer-vector-width"="256"' in kernel.inspect_llvm(kernel.signatures[0])
+    assert "zmm" not in kernel.inspect_asm(kernel.signatures[0])
+
+
 def turned_round(x: np.ndarray) -> None:
     held = ns.scratch(x)
     for k in range(ns.SCRATCH):

@@ -73,6 +73,15 @@ def test_a_vanishing_spread_gives_the_point_loss(loss: ovi.Loss) -> None:
 
 
 @pytest.mark.parametrize("loss", LOSSES, ids=name)
+def test_a_loss_that_rests_is_nothing_there(loss: ovi.Loss) -> None:
+    y = labels(loss, np.random.default_rng(5), 401)
+    a = np.linspace(-2.0, 2.0, 401)  # the hinge's corner is among them
+    rests = np.broadcast_to(loss.rests(y, a, *loss.parameters), a.shape)
+    nothing = np.all(np.equal(loss(y, a), 0.0), axis=0)
+    np.testing.assert_array_equal(rests, nothing if isinstance(loss, ovi.Hinge) else np.zeros(401, dtype=bool))
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=name)
 def test_the_slope_at_a_point_is_a_subgradient(loss: ovi.Loss) -> None:
     y = kink_label = labels(loss, np.random.default_rng(4), 1)[0]
     z = np.concatenate([np.linspace(-5.0, 5.0, 101), [kink(loss, kink_label)]])

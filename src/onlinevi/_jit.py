@@ -266,4 +266,27 @@ def _scratch() -> Function:
     return scratch  # type: ignore[no-any-return]
 
 
-INTRINSICS = {"sqrt": _square_root, "prefetch": _prefetch, "one_by_one": _one_by_one, "scratch": _scratch}
+def _short_vectors() -> Function:
+    """To the compiler, of the function it is called in: vectors of 32 bytes, though the processor may have longer ones."""
+    from numba import types
+    from numba.extending import intrinsic
+
+    @intrinsic  # type: ignore[untyped-decorator]
+    def short_vectors(typing: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            # By the set itself: llvmlite's own way in knows attributes without a value only.
+            set.add(builder.function.attributes, '"prefer-vector-width"="256"')
+            return context.get_dummy_value()
+
+        return types.void(), generate
+
+    return short_vectors  # type: ignore[no-any-return]
+
+
+INTRINSICS = {
+    "sqrt": _square_root,
+    "prefetch": _prefetch,
+    "one_by_one": _one_by_one,
+    "scratch": _scratch,
+    "short_vectors": _short_vectors,
+}

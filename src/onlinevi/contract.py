@@ -28,6 +28,11 @@ def valid_label(y: Real, *parameters: Real) -> Real:
     _hole("valid_label")
 
 
+def rests(y: Real, a: Real, *parameters: Real) -> Real:
+    """Whether the loss at the prediction a is known to be (0, 0, 0)."""
+    _hole("rests")
+
+
 # --- a rule gives
 
 

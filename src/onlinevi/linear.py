@@ -37,6 +37,7 @@ from onlinevi.contract import (
     number,
     per_variance,
     position,
+    rests,
     returned,
     settle,
     squares,
@@ -61,6 +62,7 @@ from onlinevi.reading import (
     doubles,
     floats,
     missing_means,
+    never_rests,
     no,
     none_missing,
     one_each,
@@ -76,7 +78,7 @@ from onlinevi.reading import (
 )
 from onlinevi.rules import Rule
 from onlinevi.rules.rates import adapted, rate_at, weigh
-from onlinevi.types import Event, Moments, Rates, Slopes, Turn
+from onlinevi.types import Event, Expected, Moments, Rates, Slopes, Turn
 
 # The head of a packed state; behind it lie the belief, the gradient totals, and the drift where decisions are averaged.
 # SLOPED and SLOPE_SQUARE are for robust losses, of slopes at the decision: Σ weight where there is one, Σ weight·trust·slope².
@@ -136,14 +138,19 @@ def one_pass(
         # Decide, then see the label and pay.
         law = in_doubles(moments(vectors, rows, event))
         spread = ns.sqrt(law.variance + law.blur)
-        loss = expected(y, law.prediction, 0.0, *parameters)
-        cost, steep = loss.value, loss.slope
-        if spread > 0.0:  # at a constant spread of 0 the compiler leaves a few instructions of the loss
-            loss = expected(y, law.prediction, spread, *parameters)
-        expected_cost = loss.value
+        loss = Expected(0.0, 0.0, 0.0)
+        cost = steep = expected_cost = 0.0
+        idle = rests(y, law.prediction, *parameters)
+        if not idle:  # a branch that can be guessed: the step need not wait for the prediction
+            loss = expected(y, law.prediction, 0.0, *parameters)
+            cost, steep = loss.value, loss.slope
+            if spread > 0.0:  # at a constant spread of 0 the compiler leaves a few instructions of the loss
+                loss = expected(y, law.prediction, spread, *parameters)
+            expected_cost = loss.value
+            idle = may_rest and cost == 0.0 and expected_cost == 0.0 and loss.slope == 0.0 and loss.curvature == 0.0
 
         # Nothing to pay and nothing to learn: the sums stay as they are.
-        if may_rest and cost == 0.0 and expected_cost == 0.0 and loss.slope == 0.0 and loss.curvature == 0.0:
+        if idle and may_rest:
             sizes_of_row = law.prediction + law.variance + law.blur + law.row_square + law.spread_square
             if ns.isfinite(sizes_of_row) and valid_label(y, *parameters):
                 count += 1.0
@@ -354,6 +361,7 @@ def kernel(
     parts: dict[Function, Function] = {
         expected: loss.expected,
         valid_label: loss.valid_label,
+        rests: never_rests if family.gaussian or features.missing else loss.rests,
         views: family.views,
         columns: family.columns,
         laid_out: side_by_side if beside else in_order,

@@ -80,6 +80,10 @@ def one_by_one() -> None:
     """Keeps a compiled loop from reading vectors; elsewhere nothing."""
 
 
+def short_vectors() -> None:
+    """Keeps the loops of a compiled function from vectors of more than 32 bytes; elsewhere nothing."""
+
+
 def where(condition: Real, x: Real, y: Real) -> Real:
     """Select, never multiply by a comparison: inf·0 is NaN."""
     return _library(condition, x, y).where(condition, x, y)

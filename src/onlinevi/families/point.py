@@ -104,6 +104,7 @@ class Point(Family):
 
     @staticmethod
     def advance(views: Any, rows: Any, event: Event, turn: Turn, frame: Any) -> None:
+        ns.short_vectors()
         mean, totals = views
         _, seen, taken, ridge, rates = turn
         prior_mean, prior_std, low, high = frame[PRIOR_MEAN], frame[PRIOR_STD], frame[MEAN_LOW], frame[MEAN_HIGH]
@@ -125,6 +126,7 @@ def _no_density(what: str) -> NoReturn:
 
 
 def _moments_of(views: Any, rows: Any, part: Event) -> Moments:
+    ns.short_vectors()  # the next event waits for these sums; what is left behind the last long vector is summed after it
     mean, _ = views
     prediction = row_square = 0.0
     for k in range(part.start, part.stop):

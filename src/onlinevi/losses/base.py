@@ -48,6 +48,11 @@ class Loss:
         """Whether the loss is defined at this label."""
         return ns.isfinite(y)
 
+    @staticmethod
+    def rests(y: Real, a: Real, *parameters: Real) -> Real:
+        """Whether a prediction without spread is known to cost nothing and to move nothing, before anything is computed."""
+        return False
+
     @property
     def parameters(self) -> tuple[float, ...]:
         """The fields that ``expected`` takes after ``v``."""

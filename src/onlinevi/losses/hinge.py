@@ -37,6 +37,10 @@ class Hinge(Loss):
         return y * y == 1.0
 
     @staticmethod
+    def rests(y: Real, a: Real, *parameters: Real) -> Real:
+        return y * a >= 1.0
+
+    @staticmethod
     def expected(y: Real, a: Real, v: Real) -> Expected:
         margin = 1.0 - y * a
         point = ns.maximum(margin, 0.0)
@@ -47,5 +51,5 @@ class Hinge(Loss):
         active, density = cumulative(r, height), INV_SQRT_2PI * height
         # By Jensen E is never below the point loss: the maximum mends the last digits where both terms cancel.
         value = ns.where(spread_out, ns.maximum(margin * active + spread * density, point), point)
-        slope = ns.where(spread_out, -y * active, ns.where(margin > 0.0, -y, 0.0))
+        slope = ns.where(spread_out, -y * active, ns.where(y * a >= 1.0, 0.0, -y))
         return Expected(value, slope, ns.where(spread_out, density / spread, 0.0))
