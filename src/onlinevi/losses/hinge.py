@@ -48,7 +48,7 @@ class Hinge(Loss):
         spread = ns.where(spread_out, v, 1.0)
         r = margin / spread
         height = bump(r)
-        active, density = cumulative(r, height), INV_SQRT_2PI * height
+        active, density = cumulative(margin, spread, height), INV_SQRT_2PI * height
         # By Jensen E is never below the point loss: the maximum mends the last digits where both terms cancel.
         value = ns.where(spread_out, ns.maximum(margin * active + spread * density, point), point)
         slope = ns.where(spread_out, -y * active, ns.where(y * a >= 1.0, 0.0, -y))

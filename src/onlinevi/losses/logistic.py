@@ -85,8 +85,8 @@ class Logistic(Loss):
         softplus = sigmoid = bell = 0.0  # no += below: on arrays it would change all three at once
         for k in range(ORDER):
             x = (k + 1.0) * stride - offset
-            near = ns.where(k + 1.0 < limit, -0.5, 0.5) * height * scaled_tail(ns.absolute(x))
-            far = 0.5 * height * scaled_tail((k + 1.0) * stride + offset)
+            near = ns.where(k + 1.0 < limit, -0.5, 0.5) * height * scaled_tail(ns.absolute(x), 1.0)
+            far = 0.5 * height * scaled_tail((k + 1.0) * stride + offset, 1.0)
             softplus = softplus + SOFTPLUS[k] * (near + far)
             sigmoid = sigmoid + SIGMOID[k] * (near - far)
             bell = bell + BELL[k] * (near + far)
@@ -104,7 +104,7 @@ class Logistic(Loss):
             bell = bell + BELL[k] * term
             power, ratio = power * ratio, ratio * growth
 
-        above = cumulative(r, height)
+        above = cumulative(centre, spread, height)
         kink = centre * above + spread * INV_SQRT_2PI * height
         active = above + ns.where(centre > 0.0, -sigmoid, sigmoid)
         # At a point: the same functions of t = e^(−|s|), by division.

@@ -19,20 +19,20 @@ def bump(r: Real) -> Real:
     return ns.exp(-0.5 * r * r)
 
 
-def cumulative(r: Real, bump_r: Real) -> Real:
-    """Φ(r), given bump(r), which its callers need anyway; the left tail keeps its digits."""
-    tail = 0.5 * bump_r * scaled_tail(SQRT_HALF * ns.absolute(r))
-    return ns.where(r < 0.0, tail, 1.0 - tail)
+def cumulative(gap: Real, spread: Real, bump_r: Real) -> Real:
+    """Φ(r) of r = gap/spread, given bump(r), which its callers need anyway; the left tail keeps its digits."""
+    tail = 0.5 * bump_r * scaled_tail(SQRT_HALF * ns.absolute(gap), spread)
+    return ns.where(gap < 0.0, tail, 1.0 - tail)
 
 
-def scaled_tail(x: Real) -> Real:
-    """e^(x²)·erfc(x) for x ≥ 0, to 2e-15: a polynomial in q = (x − 3.75)/(x + 3.75), over 1 + 2x.
+def scaled_tail(top: Real, bottom: Real) -> Real:
+    """e^(x²)·erfc(x) for x = top/bottom ≥ 0, to 2e-15: a polynomial in q = (x − 3.75)/(x + 3.75), over 1 + 2x.
 
-    Its terms are summed as a tree: a processor waits for a chain of multiplications, not for their number. Interpolated at
-    Chebyshev points.
+    Its terms are summed as a tree, and q is a quotient of its own: a processor waits for a chain of operations, here not for
+    that of x, rather than for their number. Interpolated at Chebyshev points.
     """
-    scale = 1.0 / (1.0 + 2.0 * x)
-    q = (x - 3.75) / (x + 3.75)
+    scale = bottom / (bottom + 2.0 * top)
+    q = (top - 3.75 * bottom) / (top + 3.75 * bottom)
     q2 = q * q
     q4 = q2 * q2
     q8 = q4 * q4

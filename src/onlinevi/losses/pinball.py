@@ -36,7 +36,7 @@ class Pinball(Loss):
         spread = ns.where(spread_out, v, 1.0)
         r = gap / spread
         height = bump(r)
-        above, density = cumulative(-r, height), INV_SQRT_2PI * height
+        above, density = cumulative(-gap, spread, height), INV_SQRT_2PI * height
         value = ns.where(spread_out, ns.maximum(gap * (quantile - above) + spread * density, point), point)
         side = ns.where(gap > 0.0, -quantile, ns.where(gap < 0.0, 1.0 - quantile, 0.0))
         return Expected(value, ns.where(spread_out, above - quantile, side), ns.where(spread_out, density / spread, 0.0))
