@@ -150,6 +150,16 @@ def test_the_proximal_step_of_a_point_is_under_the_wider_spread(loss: ovi.Loss) 
     np.testing.assert_allclose(after.mean, state.mean + length * known, atol=1e-6)
 
 
+def test_a_missing_value_may_cost_a_point_beyond_the_margin() -> None:
+    """Its spread reaches back over the margin: the event is not idle, though at the prediction itself the loss is nothing."""
+    point = ovi.Linear(loss=ovi.Hinge(), rule=ovi.OGA(0.1), family=ovi.Point([2.0, 3.0]), missing=True)
+    before = point.init(2)
+    state, _ = point.update(before, [1.0, np.nan], 1.0)
+    want = ovi.Hinge()(1.0, 2.0, 3.0)
+    np.testing.assert_allclose(state.expected_loss, want.value, rtol=1e-12)
+    np.testing.assert_allclose(state.mean, before.mean - 0.1 * want.slope * np.array([1.0, 0.0]), rtol=1e-12)
+
+
 @pytest.mark.parametrize("rule", [*RULES, ovi.Implicit()], ids=name)
 def test_a_row_without_values_moves_no_belief(rule: ovi.Rule) -> None:
     own = ovi.Linear(loss=ovi.Logistic() if isinstance(rule, ovi.Implicit) else ovi.Hinge(), rule=rule, missing=True)
