@@ -11,9 +11,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from onlinevi import ns
-from onlinevi.contract import event_at, expected, keeps_std_total, moments, views
+from onlinevi.contract import event_at, expected, moments
 from onlinevi.inputs.passes import HEAD as MOMENTS_HEAD
 from onlinevi.inputs.passes import INTERCEPT, compiled
+from onlinevi.layout import in_order
 from onlinevi.linear import HEAD, SETTINGS, one_pass
 from onlinevi.types import Vector
 
@@ -110,12 +111,11 @@ def foresee(said: Any, desk: Any, parameters: Any) -> int:
     on = parts(desk)
     if not prepare(said, desk, on):
         return -1
-    dim, size, belief_end = int(desk[DIM]), int(desk[STATE]), HEAD + int(desk[BELIEF])
-    totals_end = belief_end + (int(desk[BELIEF]) if keeps_std_total() else dim)
+    size, sizes = int(desk[STATE]), (int(desk[DIM]), int(desk[BELIEF]), 0)
     event, learners = event_at(on.row, 0), int(desk[LEARNERS])
     for k in range(learners):
-        state, foreseen = on.states[k * size : (k + 1) * size], on.foreseen[FORESEEN * k :]
-        law = moments(views(state[HEAD:belief_end], state[belief_end:totals_end], dim), on.row, event)
+        packed, foreseen = on.states[k * size + HEAD : (k + 1) * size], on.foreseen[FORESEEN * k :]
+        law = moments(in_order(packed, on.row, sizes).vectors, on.row, event)
         spread = ns.sqrt(law.variance + law.blur)
         if not ns.isfinite(law.prediction + spread):
             return k
