@@ -154,6 +154,11 @@ def event_at(rows: Any, i: int) -> Event:
     _hole("event_at")
 
 
+def ask_ahead(rows: Any, event: Event) -> None:
+    """Ask memory for the values of the row behind this one."""
+    _hole("ask_ahead")
+
+
 def halves(event: Event) -> tuple[Event, Event]:
     """A row in two: the values that fill vectors, and the few behind them."""
     _hole("halves")

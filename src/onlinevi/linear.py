@@ -10,11 +10,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from onlinevi import ns
+from onlinevi import ns, reading
 from onlinevi._jit import Function, compose
 from onlinevi.contract import (
     advance,
     as_numbers,
+    ask_ahead,
     at,
     blur,
     bounded,
@@ -51,31 +52,7 @@ from onlinevi.families.forgetting import never
 from onlinevi.layout import in_order, put_back, side_by_side, stay
 from onlinevi.losses import Loss
 from onlinevi.losses.outliers import trust
-from onlinevi.reading import (
-    dense_event,
-    dense_halves,
-    dense_lacks,
-    dense_position,
-    dense_present,
-    dense_value,
-    double,
-    doubles,
-    floats,
-    missing_means,
-    never_rests,
-    no,
-    none_missing,
-    one_each,
-    same_everywhere,
-    single,
-    sparse_event,
-    sparse_halves,
-    sparse_lacks,
-    sparse_position,
-    sparse_present,
-    sparse_value,
-    yes,
-)
+from onlinevi.reading import no, yes
 from onlinevi.rules import Rule
 from onlinevi.rules.rates import adapted, rate_at, weigh
 from onlinevi.types import Event, Expected, Moments, Rates, Slopes, Turn
@@ -132,6 +109,7 @@ def one_pass(
         y = labels[i]
         event = event_at(rows, i)
 
+        ask_ahead(rows, event)
         if far and i + 1 < len(labels):
             expect(vectors, rows, event_at(rows, i + 1))
 
@@ -357,11 +335,11 @@ def kernel(
     """``one_pass``, or a loop that calls it, compiled for one choice of parts; what a setting can express is no part."""
     kinds: Any = loss, family, rule
     beside = sparse and family.columns is not Family.columns
-    dense, stored = (dense_present, sparse_present) if features.missing else (dense_value, sparse_value)
+    read = reading.SPARSE if sparse else reading.DENSE
     parts: dict[Function, Function] = {
         expected: loss.expected,
         valid_label: loss.valid_label,
-        rests: never_rests if family.gaussian or features.missing else loss.rests,
+        rests: reading.never_rests if family.gaussian or features.missing else loss.rests,
         views: family.views,
         columns: family.columns,
         laid_out: side_by_side if beside else in_order,
@@ -379,17 +357,18 @@ def kernel(
         per_variance: yes if features.per_variance else no,
         has_gentle_steps: yes if rule.gentle > 0.0 and family.gaussian and not family.correlated else no,
         filled: no if sparse else yes,
-        event_at: sparse_event if sparse else dense_event,
-        halves: sparse_halves if sparse else dense_halves,
-        value: stored if sparse else dense,
-        lacks: sparse_lacks if sparse else dense_lacks,
-        blur: family.missing_variance if features.missing else none_missing,
-        held: missing_means if features.missing else none_missing,
-        position: sparse_position if sparse else dense_position,
+        event_at: read.event,
+        ask_ahead: read.ahead,
+        halves: read.halves,
+        value: read.present if features.missing else read.value,
+        lacks: read.lacks,
+        blur: family.missing_variance if features.missing else reading.none_missing,
+        held: reading.missing_means if features.missing else reading.none_missing,
+        position: read.position,
         expect: family.expect if sparse else Family.expect,
-        at: one_each if features.per_coordinate else same_everywhere,
-        as_numbers: floats if features.single else doubles,
-        number: single if features.single else double,
+        at: reading.one_each if features.per_coordinate else reading.same_everywhere,
+        as_numbers: reading.floats if features.single else reading.doubles,
+        number: reading.single if features.single else reading.double,
         in_floats: yes if features.single else no,
     }
     if loop is not one_pass:

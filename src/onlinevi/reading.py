@@ -5,11 +5,12 @@ What fills the holes of ``contract.py`` that no loss, family or rule fills.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from onlinevi import ns
+from onlinevi._jit import Function
 from onlinevi.contract import in_floats, lacks, number, position
 from onlinevi.types import Event
 
@@ -34,6 +35,10 @@ def dense_halves(event: Event) -> tuple[Event, Event]:
     return Event(number, start, middle, False), Event(number, middle, stop, True)
 
 
+def dense_ahead(rows: Any, event: Event) -> None:
+    """Nothing: a dense row is long enough to be seen coming."""
+
+
 def dense_value(rows: Any, event: Event, k: int) -> Any:
     if event.one_by_one:
         ns.one_by_one()
@@ -50,6 +55,18 @@ def sparse_event(rows: Any, i: int) -> Event:
 
 def sparse_halves(event: Event) -> tuple[Event, Event]:
     return event, Event(event.number, event.stop, event.stop, False)
+
+
+def sparse_ahead(rows: Any, event: Event) -> None:
+    """By itself memory brings what comes next while rows are read, and pauses while a step writes to places all over a state.
+
+    Beyond the last row it is asked in vain: no prefetch fails.
+    """
+    values, places, _ = rows
+    for k in range(event.stop, event.stop + event.stop - event.start, np.uint64(16)):  # a line of places, two of values
+        ns.prefetch(values, k)
+        ns.prefetch(values, k + np.uint64(8))
+        ns.prefetch(places, k)
 
 
 def sparse_value(rows: Any, event: Event, k: int) -> Any:
@@ -74,6 +91,23 @@ def sparse_lacks(rows: Any, event: Event, k: int) -> bool:
 
 def sparse_present(rows: Any, event: Event, k: int) -> Any:
     return 0.0 if sparse_lacks(rows, event, k) else sparse_value(rows, event, k)
+
+
+class Reading(NamedTuple):
+    """How rows of one kind are read."""
+
+    event: Function
+    ahead: Function
+    halves: Function
+    value: Function
+    present: Function
+    """``value`` where some may be missing."""
+    lacks: Function
+    position: Function
+
+
+DENSE = Reading(dense_event, dense_ahead, dense_halves, dense_value, dense_present, dense_lacks, dense_position)
+SPARSE = Reading(sparse_event, sparse_ahead, sparse_halves, sparse_value, sparse_present, sparse_lacks, sparse_position)
 
 
 def none_missing(vectors: Any, rows: Any, event: Event) -> Any:
