@@ -153,14 +153,14 @@ class Plan:
         return {name: getattr(self, name) for name in self.__dataclass_fields__}
 
 
-LINE = 8
-"""As many doubles lie in a line of the cache, and in the longest vector register."""
+VECTOR = 4
+"""As many doubles go into a vector register."""
 
 
 def aligned_copy(array: Vector) -> Vector:
     """A copy of a packed array whose belief starts where a vector load does: the vectors of others lie across cache lines."""
-    room = np.empty(len(array) + LINE)
-    skip = -(room.ctypes.data // room.itemsize + linear.HEAD) % LINE
+    room = np.empty(len(array) + VECTOR)
+    skip = -(room.ctypes.data // room.itemsize + linear.HEAD) % VECTOR
     copy = room[skip : skip + len(array)]
     copy[:] = array
     return copy
