@@ -88,7 +88,7 @@ class Step:
             shift, kept, upper = shift / old.std, new.std / old.std, 0.0
         return 0.5 * float(shift @ shift + upper + ((kept - 1.0) * (kept + 1.0) - 2.0 * np.log(kept)).sum())
 
-    def check(self) -> None:
+    def assert_is_argmin(self) -> None:
         self.check_prediction()
         self.check_mean()
         self.check_no_overshoot()
@@ -208,7 +208,7 @@ wild = st.builds(
 @given(case=tame)
 @settings(max_examples=60)
 def test_the_step_is_the_argmin(loss: ovi.Loss, family: type[ovi.Family], case: Case) -> None:
-    case.step(loss, family).check()
+    case.step(loss, family).assert_is_argmin()
 
 
 @pytest.mark.parametrize(("loss", "family"), STEPS, ids=name)
@@ -222,12 +222,12 @@ def test_the_step_is_the_argmin_for_huge_rows_and_tiny_variances(loss: ovi.Loss,
         # A triangular factor in floats tells a shrunk direction from its rounding up to 1/ε of growth, not beyond.
         growth = step.rate * step.end.curvature * step.v * step.v
         assume(growth < 1e16)
-    step.check()
+    step.assert_is_argmin()
 
 
 def test_a_loss_of_your_own_takes_the_step_too() -> None:
     for seed, rate, row in itertools.product(range(5), (-1, 0, 1), (-1, 0.5)):
-        Case(seed, 3, rate, 0.3, row, (-1.0, 0.5), 2).step(Bent(), ovi.MeanField).check()
+        Case(seed, 3, rate, 0.3, row, (-1.0, 0.5), 2).step(Bent(), ovi.MeanField).assert_is_argmin()
 
 
 @pytest.mark.parametrize("loss", LOSSES, ids=name)

@@ -125,6 +125,7 @@ def one_pass(
             if spread > 0.0:  # at a constant spread of 0 the compiler leaves a few instructions of the loss
                 loss = expected(y, law.prediction, spread, *parameters)
             expected_cost = loss.value
+            # may_rest again, and first: without it the compiler joins the comparisons, and the next event waits for them all.
             idle = may_rest and cost == 0.0 and expected_cost == 0.0 and loss.slope == 0.0 and loss.curvature == 0.0
 
         # Nothing to pay and nothing to learn: the sums stay as they are.
