@@ -18,7 +18,7 @@ from made import unit_rows
 from section import Size, main
 from timing import interleaved
 
-from onlinevi._jit import OPTIONS
+from onlinevi.engine.kernel import OPTIONS
 
 SHAPES = {54: 200_000, 1_000: 10_000}
 

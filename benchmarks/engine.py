@@ -20,7 +20,7 @@ from section import Size, main
 from timing import Work, nanoseconds_a_row
 
 import onlinevi as ovi
-from onlinevi._jit import OPTIONS
+from onlinevi.engine.kernel import OPTIONS
 
 SHAPES = {2: 1_000_000, 1_000: 30_000, 10_000: 3_000}
 SHORT, SHORTEST = 3, 30

@@ -19,11 +19,11 @@ from section import Size, main
 from timing import Work, nanoseconds_a_row
 
 import onlinevi as ovi
-from onlinevi import linear
-from onlinevi._jit import OPTIONS, compose
+from onlinevi.engine import loop as linear
+from onlinevi.engine.kernel import OPTIONS, compose
 from onlinevi.ewa import over_rates
-from onlinevi.losses import Hinge
-from onlinevi.state import aligned_copy
+from onlinevi.learners.state import aligned_copy
+from onlinevi.losses.hinge import Hinge
 
 IN_CACHE, WIDE, STORED, THIN_ROWS, POOLED_ROWS, POOL_BLOCK = 20_000, 1_000_000, 100, 30_000, 50_000, 1_213
 evaluate = Hinge.expected

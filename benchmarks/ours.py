@@ -15,8 +15,9 @@ from scipy import sparse
 from streams import QUANTILE_LEVEL, Stream
 
 import onlinevi as ovi
-from onlinevi.auto import AutoTrace, recipe
 from onlinevi.ewa import Aggregate
+from onlinevi.learners.default import recipe
+from onlinevi.learners.default.outcome import AutoTrace
 
 Pass: TypeAlias = Callable[[Stream], ovi.Trace]
 Entrant: TypeAlias = Callable[[Stream], Scored]

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from onlinevi.plot.style import CERTIFIED, LEARNER, RECENT, STYLE, blank
+from onlinevi.runs.charts.style import CERTIFIED, LEARNER, RECENT, STYLE, blank
 
 Results = Mapping[str, Any]
 PEER, BARE = "#b5b5b5", "#4d4d4d"

@@ -28,7 +28,7 @@ from quality_tables import ablation, comparison, put_between_marks, report
 from scores import score
 from streams import BASES, VARIANTS, Stream, streams
 
-from onlinevi.progress import watching
+from onlinevi.adapters.progress import watching
 
 Entrants = Mapping[str, Mapping[str, Callable[[Stream], Scored]]]
 

@@ -1,6 +1,6 @@
 /* The paper's rules with the hinge loss, mean field, and NGVI with a full covariance, as one would write them by hand in C.
  *
- * The same game as src/onlinevi/linear.py, its sums and its refusal of bad labels and of what is not finite included; no
+ * The same game as src/onlinevi/engine/loop.py, its sums and its refusal of bad labels and of what is not finite included; no
  * ridge, no row weights, no recording. reference.py compiles it with -O3 -march=native -ffast-math, which is more freedom than
  * our own kernels take: ours keep NaN and infinity meaningful. oga_unchecked has less to do.
  */
@@ -149,7 +149,7 @@ POINT_PASS(oga_unchecked, margin <= 0,
            (sums.loss += margin, sums.expected += margin, sums.product += -y * a, sums.gradient_square += row_square, 1))
 
 /* Σ = CᵀC, the upper triangle of C packed row by row: C_kj lies at C + k·dim − k·(k + 1)/2 + j. A step conditions on the
- * prediction, rows from the last one up, as in src/onlinevi/families/full_steps.py. work: room for w = C·x and for S. */
+ * prediction, rows from the last one up, as in src/onlinevi/beliefs/full_steps.py. work: room for w = C·x and for S. */
 void ngvi_full(const double *RESTRICT X, const double *RESTRICT labels, long rows, long dim, double rate,
                const double *RESTRICT box, double *RESTRICT mean, double *RESTRICT factor, double *RESTRICT mean_total,
                double *RESTRICT work, Sums *RESTRICT all_sums) {

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from onlinevi.cli import main
+from onlinevi.adapters.cli import main
 
 os.chdir(tempfile.mkdtemp())
 

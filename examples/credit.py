@@ -11,7 +11,7 @@ import shlex
 import tempfile
 from pathlib import Path
 
-from onlinevi.cli import main
+from onlinevi.adapters.cli import main
 
 os.chdir(tempfile.mkdtemp())
 

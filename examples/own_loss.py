@@ -11,7 +11,7 @@ import numpy as np
 
 import onlinevi as ovi
 from onlinevi import ns
-from onlinevi.types import Expected
+from onlinevi.engine.types import Expected
 
 
 @dataclass(frozen=True)

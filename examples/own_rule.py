@@ -10,8 +10,8 @@ import numpy as np
 
 import onlinevi as ovi
 from onlinevi import ns
+from onlinevi.engine.types import Belief
 from onlinevi.rules.base import RatedRule
-from onlinevi.types import Belief
 
 
 @dataclass(frozen=True)

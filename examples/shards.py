@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 import onlinevi as ovi
-from onlinevi.cli import main
+from onlinevi.adapters.cli import main
 
 os.chdir(tempfile.mkdtemp())
 

@@ -18,8 +18,8 @@ from pathlib import Path
 import numpy as np
 
 import onlinevi as ovi
-from onlinevi.certificate import certificate
-from onlinevi.hindsight import hindsight
+from onlinevi.guarantees.certificates.certify import certificate
+from onlinevi.guarantees.comparator import hindsight
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "tests"))
 from adversaries import BOX, OBLIVIOUS, Greedy, extremes, family, unit_rows

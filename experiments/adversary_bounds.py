@@ -22,7 +22,7 @@ import numpy as np
 
 import onlinevi as ovi
 from onlinevi import bounds
-from onlinevi.types import Belief
+from onlinevi.engine.types import Belief
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "tests"))
 from adversaries import held_at_an_end, unit_rows

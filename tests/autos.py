@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 
 import onlinevi as ovi
-from onlinevi.auto import AutoState
+from onlinevi.learners.default.outcome import AutoState
 
 LOSSES = [ovi.Logistic(), ovi.Hinge(), ovi.Squared(), ovi.Absolute(), ovi.Pinball(0.9), ovi.Poisson()]
 NUMBERS = [ovi.Squared(), ovi.Absolute(), ovi.Pinball(0.9)]
 UNITS, OFFSETS = np.array([1e-3, 1e4]), np.array([5.0, 0.0])
-BLOCKS = sys.modules["onlinevi.auto.learner"]
+BLOCKS = sys.modules["onlinevi.learners.default.learner"]
 
 
 def kind(loss: ovi.Loss) -> str:

@@ -17,10 +17,10 @@ from catalogue import stream
 
 import onlinevi as ovi
 from onlinevi import ewa
-from onlinevi.auto import AutoState
 from onlinevi.checkpoint import format as container
-from onlinevi.classes import ClassesState
-from onlinevi.prepared import PreparedState
+from onlinevi.learners.default.outcome import AutoState
+from onlinevi.learners.one_vs_rest.outcome import ClassesState
+from onlinevi.learners.prepare import PreparedState
 
 SAMPLES = Path(__file__).parent / "samples"
 

@@ -2,6 +2,7 @@
 
 import gc
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,10 @@ from hypothesis import settings
 
 settings.register_profile("fixed", derandomize=True, deadline=None)
 settings.load_profile("fixed")
+
+# Laws and short streams run interpreted, in this process and in those that tests start: compiling takes seconds a loop. Before
+# onlinevi is imported. Tests of long streams, and of the compiler itself, are marked "compiled".
+os.environ["ONLINEVI_ENGINE"] = "interpreted"
 
 # The compiler colours the message of every type that does not fit, and most are never shown; before numba is imported.
 os.environ["NUMBA_DISABLE_ERROR_MESSAGE_HIGHLIGHTING"] = "1"
@@ -20,6 +25,17 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(20_000, 20, 50)
+
+
+@pytest.fixture(autouse=True)
+def engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The engine that a test runs on."""
+    from onlinevi.engine import using_engine
+
+    name = "compiled" if request.node.get_closest_marker("compiled") else "interpreted"
+    monkeypatch.setenv("ONLINEVI_ENGINE", name)
+    with using_engine(name):
+        yield
 
 
 SHARED = {

@@ -10,7 +10,7 @@ from catalogue import labels
 from scipy.optimize import minimize
 
 import onlinevi as ovi
-from onlinevi.families.full import FullBelief
+from onlinevi.beliefs.full import FullBelief
 
 LOSSES = [ovi.Squared(), ovi.Hinge(), ovi.Poisson()]
 FREE = ovi.FullCovariance(box=None)

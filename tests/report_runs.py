@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 import onlinevi as ovi
-from onlinevi.report import Results
-from onlinevi.report.results import (
+from onlinevi.engine.types import Belief
+from onlinevi.learners.reliable import reliability
+from onlinevi.runs.report.results import (
     Best,
     Column,
     CoverageCurve,
@@ -21,13 +22,12 @@ from onlinevi.report.results import (
     RefusedRows,
     RegretCurve,
     ReliabilityBins,
+    Results,
     Source,
     Summary,
     Task,
     ThroughputCurve,
 )
-from onlinevi.types import Belief
-from onlinevi.uncertainty import reliability
 
 STARTED = "2026-02-03T10:20:30+00:00"
 

@@ -14,8 +14,8 @@ from trials import Trial, opponent
 
 import onlinevi as ovi
 from onlinevi import bounds
+from onlinevi.engine.types import Belief
 from onlinevi.rules.base import shrink
-from onlinevi.types import Belief
 
 LOSS = ovi.Absolute()
 RULES = [ovi.OGA, ovi.OGAEL, ovi.SVA, ovi.SVB]

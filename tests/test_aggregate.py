@@ -15,11 +15,11 @@ from catalogue import name, stream
 from scipy.sparse import csr_array
 
 import onlinevi as ovi
-from onlinevi._jit import compose
+from onlinevi.engine.kernel import compose
 from onlinevi.ewa import AdaHedge, Aggregate, AggregateState, members
 from onlinevi.ewa import aggregate as module
-from onlinevi.ewa.exponentials import exponentiate
-from onlinevi.learner import BadRow
+from onlinevi.learners.linear import BadRow
+from onlinevi.learners.pool.exponentials import exponentiate
 
 # --- many learners in one loop
 

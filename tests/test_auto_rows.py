@@ -14,7 +14,7 @@ from hypothesis.extra.numpy import arrays
 from scipy import sparse
 
 import onlinevi as ovi
-from onlinevi.ewa.mixer import Mixer
+from onlinevi.learners.pool.mixer import Mixer
 
 # --- units and odd columns
 

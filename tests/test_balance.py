@@ -10,9 +10,9 @@ from catalogue import LOSSES, labels, name
 from oracles import evaluate
 
 import onlinevi as ovi
+from onlinevi.engine.types import Expected, Slopes
 from onlinevi.rules import balance
 from onlinevi.rules.balance import Problem
-from onlinevi.types import Expected, Slopes
 
 NOWHERE: Any = (None, None, None)
 """No rows, no event, no law: the shares of the variance stand for them."""

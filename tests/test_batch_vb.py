@@ -14,9 +14,9 @@ from scipy import sparse
 from scipy.optimize import minimize
 
 import onlinevi as ovi
-from onlinevi.batch_vb import BatchVB, batch_vb
-from onlinevi.learner import BadRow
-from onlinevi.types import Belief, Expected, Real
+from onlinevi.engine.types import Belief, Expected, Real
+from onlinevi.guarantees.posterior import BatchVB, batch_vb
+from onlinevi.learners.linear import BadRow
 
 SMALLEST = 0.01
 TIGHT = ovi.MeanField(prior_mean=0.05, prior_std=0.5, box=ovi.Box((-0.1, 0.2), (0.3, 1.0)))

@@ -13,9 +13,9 @@ from scipy.optimize import minimize
 
 import onlinevi as ovi
 from onlinevi import bounds
-from onlinevi.batch_vb import batch_vb
+from onlinevi.engine.types import Belief
 from onlinevi.ewa import Grid
-from onlinevi.types import Belief
+from onlinevi.guarantees.posterior import batch_vb
 
 LOSSES = [ovi.Hinge(), ovi.Absolute(), ovi.Logistic()]
 BOX = ovi.Box((-2.0, 2.0))

@@ -12,7 +12,7 @@ from trials import LOSSES, LinearLoss, Opponent, Trial, Verdict, experts_verdict
 
 import onlinevi as ovi
 from onlinevi import bounds
-from onlinevi.types import Belief
+from onlinevi.engine.types import Belief
 
 STREAMS = 20
 NARROW = ovi.MeanField(prior_mean=-1.0, prior_std=1e-3, box=ovi.Box((-1.0, 1.0)))

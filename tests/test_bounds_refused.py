@@ -11,7 +11,7 @@ from catalogue import name, stream
 
 import onlinevi as ovi
 from onlinevi import bounds
-from onlinevi.types import Belief, Expected, Real
+from onlinevi.engine.types import Belief, Expected, Real
 
 
 @dataclass(frozen=True)

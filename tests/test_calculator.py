@@ -8,7 +8,7 @@ import pytest
 
 import onlinevi as ovi
 from onlinevi.bounds import Bound
-from onlinevi.bounds.calculator import RULES, Setting, calculate
+from onlinevi.guarantees.bounds.calculator import RULES, Setting, calculate
 
 SETTING = Setting(count=10_000, dim=5, loss=ovi.Hinge(), distance=2.0, prior_std=0.5)
 

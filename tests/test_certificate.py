@@ -15,10 +15,13 @@ from scipy import sparse
 from scipy.optimize import lsq_linear
 
 import onlinevi as ovi
-from onlinevi.certificate import Certificate, SquaredSums, Window, certificate
-from onlinevi.certificate.tangents import tangents
-from onlinevi.hindsight import hindsight
-from onlinevi.types import Expected, Real
+from onlinevi.engine.types import Expected, Real
+from onlinevi.guarantees.certificates.certify import certificate
+from onlinevi.guarantees.certificates.live import Certificate
+from onlinevi.guarantees.certificates.squared import SquaredSums
+from onlinevi.guarantees.certificates.tangents import tangents
+from onlinevi.guarantees.certificates.window import Window
+from onlinevi.guarantees.comparator import hindsight
 
 DIM, COUNT = 3, 60
 

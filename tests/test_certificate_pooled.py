@@ -11,10 +11,12 @@ from adversaries import BOX, OBLIVIOUS, Greedy, Oblivious, extremes, family
 from catalogue import stream
 
 import onlinevi as ovi
-from onlinevi.certificate import PooledCertificate, SquaredSums, certificate
 from onlinevi.ewa import AdaHedge, Aggregate, AggregateState
-from onlinevi.hindsight import hindsight
-from onlinevi.inputs import Inputs
+from onlinevi.guarantees.certificates.certify import certificate
+from onlinevi.guarantees.certificates.pooled import PooledCertificate
+from onlinevi.guarantees.certificates.squared import SquaredSums
+from onlinevi.guarantees.comparator import hindsight
+from onlinevi.learners.inputs.inputs import Inputs
 
 DIM, COUNT = 3, 60
 

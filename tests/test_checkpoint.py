@@ -14,10 +14,12 @@ from catalogue import LOSSES, RULES, name
 from checkpoints import AUTOS, LINEARS, POOL, SAMPLES, begun, rewrite, rows_for, same_bits
 
 import onlinevi as ovi
-from onlinevi import ewa, linear, ns
+from onlinevi import ewa
 from onlinevi.checkpoint import CheckpointError, configs, named, states
-from onlinevi.checkpoint.configs import Decoder, encode
-from onlinevi.types import Expected
+from onlinevi.engine import loop as linear
+from onlinevi.engine import ns
+from onlinevi.engine.types import Expected
+from onlinevi.learners.store.configs import Decoder, encode
 
 # --- what is saved comes back
 

@@ -13,15 +13,20 @@ import pytest
 from sklearn.datasets import load_iris
 
 import onlinevi as ovi
+from onlinevi.adapters.cli import main
 from onlinevi.checkpoint import CheckpointError
-from onlinevi.classes import Classes, ClassesState, coupling
-from onlinevi.cli import main
-from onlinevi.files import open_stream
-from onlinevi.job import Job, Settings, load_job, results, save_job
-from onlinevi.job.account import Account
-from onlinevi.job.playing import Played
-from onlinevi.job.predictions import Predictions, columns_of, open_table
-from onlinevi.prepared import choose
+from onlinevi.data.files.stream import open_stream
+from onlinevi.learners.choice import choose
+from onlinevi.learners.one_vs_rest import coupling
+from onlinevi.learners.one_vs_rest.learner import Classes
+from onlinevi.learners.one_vs_rest.outcome import ClassesState
+from onlinevi.runs.account import Account
+from onlinevi.runs.job import Job
+from onlinevi.runs.outcome import results
+from onlinevi.runs.playing import Played
+from onlinevi.runs.predictions import Predictions, columns_of, open_table
+from onlinevi.runs.saved import load_job, save_job
+from onlinevi.runs.settings import Settings
 
 ONE = choose(ovi.Logistic(), "implicit", None, ovi.Inputs(missing=True))
 HINGE = choose(ovi.Hinge(), "oga", None, None)

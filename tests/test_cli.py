@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from onlinevi.cli import main
+from onlinevi.adapters.cli import main
 
 
 def test_help_says_what_there_is(capsys: pytest.CaptureFixture[str]) -> None:
@@ -51,7 +51,7 @@ def test_what_cannot_be_had_by_name_is_exit_code_2(
 ) -> None:
     monkeypatch.setenv("ONLINEVI_DATA", str(tmp_path))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    monkeypatch.setattr("onlinevi.datasets.lookup._bring", lambda *_: (_ for _ in ()).throw(OSError("no network")))
+    monkeypatch.setattr("onlinevi.data.catalogue.lookup._bring", lambda *_: (_ for _ in ()).throw(OSError("no network")))
     assert main(["reproduce", "--out", str(tmp_path), "--data", "pima"]) == 2
     message = capsys.readouterr().err
     assert "pima" in message
@@ -83,7 +83,7 @@ def test_data_commands(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_the_progress_bars_draw_on_a_terminal_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    from onlinevi import progress
+    from onlinevi.adapters import progress
 
     with progress.watching("work") as silent:
         assert silent is None

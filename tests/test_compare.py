@@ -13,11 +13,12 @@ import pytest
 from run_files import write_rows
 
 import onlinevi as ovi
-from onlinevi.cli import main
-from onlinevi.job import Settings, comparing, job
-from onlinevi.job.comparing import Comparison
-from onlinevi.job.stopper import Stopper
-from onlinevi.plot.comparison import plot_comparison
+from onlinevi.adapters.cli import main
+from onlinevi.runs import comparing, job
+from onlinevi.runs.charts.comparison import plot_comparison
+from onlinevi.runs.comparing import Comparison
+from onlinevi.runs.settings import Settings
+from onlinevi.runs.stopper import Stopper
 
 pytest.importorskip("pyarrow", reason='pyarrow is missing: pip install "onlinevi[files]"')
 

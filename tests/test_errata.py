@@ -15,8 +15,8 @@ from adversaries import held_at_an_end
 
 import onlinevi as ovi
 from onlinevi import bounds
+from onlinevi.engine.types import Belief, Expected, Real
 from onlinevi.ewa import Experts
-from onlinevi.types import Belief, Expected, Real
 
 
 @dataclass(frozen=True)

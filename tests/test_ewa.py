@@ -11,9 +11,9 @@ from catalogue import LOSSES, name, stream
 from scipy.integrate import quad
 
 import onlinevi as ovi
+from onlinevi.engine.types import Belief
 from onlinevi.ewa import Aggregate, Experts, Grid, TemperedGaussian, divergences
-from onlinevi.learner import BadRow
-from onlinevi.types import Belief
+from onlinevi.learners.linear import BadRow
 
 RATES = [ovi.Constant(0.3), ovi.PerHorizon(1.0), ovi.PerSqrt(0.5), ovi.PerStep(1.0)]
 

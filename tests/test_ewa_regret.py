@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from scipy.special import logsumexp
 
 import onlinevi as ovi
+from onlinevi.engine.types import Belief
 from onlinevi.ewa import Experts, Grid, TemperedGaussian
-from onlinevi.learner import BadRow
-from onlinevi.types import Belief
+from onlinevi.learners.linear import BadRow
 
 
 def on_unit_box(prior_std: float = 1.0) -> ovi.MeanField:

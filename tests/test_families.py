@@ -10,7 +10,7 @@ from scipy import integrate, sparse, stats
 
 import onlinevi as ovi
 from onlinevi import Belief, Box, MeanField, Point
-from onlinevi.families.meanfield import Expectation, Natural
+from onlinevi.beliefs.mean_field import Expectation, Natural
 
 RNG = np.random.default_rng(0)
 Q = Belief(RNG.standard_normal(4), RNG.random(4) + 0.1)

@@ -13,13 +13,13 @@ from catalogue import RULES, name
 from scipy import sparse
 
 import onlinevi as ovi
-from onlinevi import linear
-from onlinevi._jit import _compiled_part
-from onlinevi.certificate import certificate
+from onlinevi.beliefs.mean_field import Natural
+from onlinevi.engine import loop as linear
+from onlinevi.engine.kernel import _compiled_part
+from onlinevi.engine.types import Belief, Gradient, Prior, Rates, Totals
 from onlinevi.ewa import Aggregate
-from onlinevi.families.meanfield import Natural
-from onlinevi.state import State
-from onlinevi.types import Belief, Gradient, Prior, Rates, Totals
+from onlinevi.guarantees.certificates.certify import certificate
+from onlinevi.learners.state import State
 
 CASES = [
     (ovi.Hinge(), ovi.OGA(0.1)),

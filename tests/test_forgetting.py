@@ -9,7 +9,7 @@ from scipy import sparse
 from scipy.linalg import eigh
 
 import onlinevi as ovi
-from onlinevi.state import State
+from onlinevi.learners.state import State
 
 DIM = 5
 PRIOR = {"prior_mean": [0.3, -0.2, 0.0, 1.0, 0.1], "prior_std": [1.0, 0.5, 2.0, 1.0, 3.0]}

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import onlinevi as ovi
-from onlinevi.families.full import FullBelief, FullExpectation, FullNatural
+from onlinevi.beliefs.full import FullBelief, FullExpectation, FullNatural
 
 Q, P = random_belief(1), random_belief(2)
 

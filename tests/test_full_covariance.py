@@ -17,7 +17,8 @@ from scipy import sparse
 
 import onlinevi as ovi
 from onlinevi import bounds
-from onlinevi.certificate import SquaredSums, certificate
+from onlinevi.guarantees.certificates.certify import certificate
+from onlinevi.guarantees.certificates.squared import SquaredSums
 
 # --- the learner
 

@@ -27,7 +27,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import onlinevi as ovi
-from onlinevi.families.full import FullBelief
+from onlinevi.beliefs.full import FullBelief
 
 PROBLEMS = [*((loss, FREE) for loss in LOSSES), (ovi.Squared(), UNEQUAL)]
 RIDGED = [*PROBLEMS, (ovi.Squared(ridge=0.3), FREE)]

@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import onlinevi as ovi
-from onlinevi import linear
-from onlinevi.rules.gentle import ROOTED, SHRINKING, root_shrinkage, shrinkage
-from onlinevi.types import Belief, Gradient, Prior, Rates, Totals
+from onlinevi.engine import loop as linear
+from onlinevi.engine.small_steps import ROOTED, SHRINKING, root_shrinkage, shrinkage
+from onlinevi.engine.types import Belief, Gradient, Prior, Rates, Totals
 
 ULP = float(np.finfo(float).eps)
 SERIES = [ovi.SVB(), ovi.SVB(0.3), ovi.NGVI(), ovi.Implicit()]

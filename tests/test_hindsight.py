@@ -14,10 +14,10 @@ from scipy import sparse
 from scipy.optimize import linprog, lsq_linear, minimize
 
 import onlinevi as ovi
-from onlinevi import ns
-from onlinevi.hindsight import Hindsight, hindsight
-from onlinevi.learner import BadRow
-from onlinevi.types import Expected, Real
+from onlinevi.engine import ns
+from onlinevi.engine.types import Expected, Real
+from onlinevi.guarantees.comparator import Hindsight, hindsight
+from onlinevi.learners.linear import BadRow
 
 SMALLEST = 0.01
 KINKED = [loss for loss in LOSSES if isinstance(loss, ovi.Hinge | ovi.Absolute | ovi.Pinball)]

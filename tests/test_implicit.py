@@ -16,8 +16,8 @@ from scipy.linalg import solve_triangular
 from scipy.optimize import minimize
 
 import onlinevi as ovi
-from onlinevi import ns
-from onlinevi.types import Expected
+from onlinevi.engine import ns
+from onlinevi.engine.types import Expected
 
 FAMILIES = [ovi.Point, ovi.MeanField, ovi.FullCovariance]
 EXACT = 1e-10

@@ -12,7 +12,7 @@ from hypothesis.extra.numpy import arrays
 from scipy import sparse
 
 import onlinevi as ovi
-from onlinevi.inputs.passes import compiled
+from onlinevi.learners.inputs.passes import compiled
 
 KINDS = [
     ovi.Inputs(),

@@ -12,8 +12,9 @@ import numpy as np
 import pytest
 
 import onlinevi as ovi
-from onlinevi import _jit, ns
-from onlinevi._jit import compose
+from onlinevi.engine import kernel as _jit
+from onlinevi.engine import ns
+from onlinevi.engine.kernel import compose
 
 PACKAGE = Path(ovi.__file__).parent
 SCRIPT = """
@@ -53,8 +54,8 @@ def test_a_second_process_compiles_nothing_and_an_edit_is_seen(copy: Path) -> No
 
 
 def test_an_edit_in_a_helper_or_a_constant_is_seen() -> None:
-    from onlinevi import linear
-    from onlinevi._jit import _fill
+    from onlinevi.engine import loop as linear
+    from onlinevi.engine.kernel import _fill
     from onlinevi.losses import normal
 
     def digest() -> bytes:

@@ -182,7 +182,7 @@ def test_states_survive_pickling() -> None:
 
 
 def test_an_interrupted_pass_keeps_what_was_done(monkeypatch: pytest.MonkeyPatch) -> None:
-    from onlinevi import rows
+    from onlinevi.data import rows
 
     X, y = stream(ovi.Hinge(), count=50)
     monkeypatch.setattr(rows, "BLOCK_VALUES", 50)

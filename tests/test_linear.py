@@ -14,7 +14,8 @@ from oracles import play
 from scipy import sparse
 
 import onlinevi as ovi
-from onlinevi import layout, linear
+from onlinevi.engine import layout
+from onlinevi.engine import loop as linear
 
 EVERY = list(itertools.product(LOSSES, RULES))
 SUMS = ("loss", "expected_loss", "product", "gradient_square", "gradient", "mean", "std", "average_mean", "weight", "square")

@@ -12,17 +12,21 @@ import pytest
 
 import onlinevi as ovi
 from onlinevi import bounds, datasets
-from onlinevi.cli import main
-from onlinevi.cli.ticker import Ticker
-from onlinevi.job import Job, Settings, load_job, looking_back, results, save_job
-from onlinevi.job.looking_back import LookedBack, look_back
-from onlinevi.job.promised import promised
-from onlinevi.job.replay import replay
-from onlinevi.job.running import Places, Run
-from onlinevi.job.stopper import Stopper
-from onlinevi.job.thinned import Thinned
-from onlinevi.report.charts import charts
-from onlinevi.report.results import Head, RegretCurve, Results, Source, Task
+from onlinevi.adapters.cli import main
+from onlinevi.adapters.cli.ticker import Ticker
+from onlinevi.runs import looking_back
+from onlinevi.runs.job import Job
+from onlinevi.runs.looking_back import LookedBack, look_back
+from onlinevi.runs.outcome import results
+from onlinevi.runs.promised import promised
+from onlinevi.runs.replay import replay
+from onlinevi.runs.report.charts import charts
+from onlinevi.runs.report.results import Head, RegretCurve, Results, Source, Task
+from onlinevi.runs.running import Places, Run
+from onlinevi.runs.saved import load_job, save_job
+from onlinevi.runs.settings import Settings
+from onlinevi.runs.stopper import Stopper
+from onlinevi.runs.thinned import Thinned
 
 pytest.importorskip("pyarrow", reason='pyarrow is missing: pip install "onlinevi[files]"')
 

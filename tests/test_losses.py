@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from oracles import compiled, expectation, kink
 
 import onlinevi as ovi
-from onlinevi import ns
+from onlinevi.engine import ns
+from onlinevi.engine.types import Expected
 from onlinevi.losses import logistic, normal
-from onlinevi.types import Expected
 
 SPREADS = [1e-12, 1e-6, 1e-3, 0.1, 1.0, 4.0, 30.0, 100.0, 1e3]
 OFFSETS = [-25.0, -6.0, -1.5, -0.2, 0.0, 0.6, 3.0, 12.0]

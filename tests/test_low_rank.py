@@ -8,8 +8,7 @@ from catalogue import name, stream
 from scipy import sparse
 
 import onlinevi as ovi
-from onlinevi.families import LowRank, LowRankBelief
-from onlinevi.families.low_rank import LowRankNatural
+from onlinevi.beliefs.low_rank import LowRank, LowRankBelief, LowRankNatural
 
 # Few pairs: each is a kernel to compile.
 PAIRS = [(ovi.Squared(), ovi.NGVI(0.7)), (ovi.Squared(), ovi.Implicit()), (ovi.Hinge(), ovi.Implicit(0.5))]

@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 import onlinevi as ovi
-from onlinevi.cli import main
-from onlinevi.files import open_stream
-from onlinevi.job import Job, load_job
+from onlinevi.adapters.cli import main
+from onlinevi.data.files.stream import open_stream
+from onlinevi.runs.job import Job
+from onlinevi.runs.saved import load_job
 
 pytest.importorskip("pyarrow", reason='pyarrow is missing: pip install "onlinevi[files]"')
 

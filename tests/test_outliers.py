@@ -7,10 +7,10 @@ import pytest
 from catalogue import name, stream
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from onlinevi.losses.outliers import trust
 
 import onlinevi as ovi
-from onlinevi import linear
-from onlinevi.losses.outliers import trust
+from onlinevi.engine import loop as linear
 
 FREE = ovi.MeanField(box=None)
 

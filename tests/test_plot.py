@@ -9,7 +9,7 @@ import pytest
 from report_runs import numbers_trace
 
 import onlinevi as ovi
-from onlinevi.uncertainty import reliability
+from onlinevi.learners.reliable import reliability
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((400, 3))

@@ -15,7 +15,7 @@ from scipy import sparse, stats
 from streams import BLOWN_FACTOR, CORRUPTED_COUNT, VARIANTS, Stream, streams
 
 import onlinevi as ovi
-from onlinevi.auto import recipe
+from onlinevi.learners.default import recipe
 
 
 def stream(task="regression", rows=300, columns=4):

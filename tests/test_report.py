@@ -18,13 +18,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from report_runs import classes_run, numbers_run
 
-from onlinevi.plot.ticks import log_ticks, short
-from onlinevi.report import Results, write_report
-from onlinevi.report.charts import CLOSEST, FEWEST, blocks, charts, spread_out
-from onlinevi.report.features import MOST, chosen
-from onlinevi.report.headline import headline, percent
-from onlinevi.report.page import as_json, page
-from onlinevi.report.results import CoverageCurve, LossCurve, PosteriorPath, RefusedRow, RefusedRows, RegretCurve
+from onlinevi.runs.charts.ticks import log_ticks, short
+from onlinevi.runs.report.charts import CLOSEST, FEWEST, blocks, charts, spread_out
+from onlinevi.runs.report.features import MOST, chosen
+from onlinevi.runs.report.headline import headline, percent
+from onlinevi.runs.report.page import as_json, page, write_report
+from onlinevi.runs.report.results import CoverageCurve, LossCurve, PosteriorPath, RefusedRow, RefusedRows, RegretCurve, Results
 
 EVIL = '</script><script>alert(1)</script><img src=x onerror="alert(2)">&amp;\u2028$x$%{y}'
 RUNS = {"classes": classes_run, "numbers": numbers_run}

@@ -11,17 +11,17 @@ import pytest
 
 import onlinevi as ovi
 from onlinevi import datasets
-from onlinevi.reproduce import reproduce
-from onlinevi.reproduce.claims import approach, judge
-from onlinevi.reproduce.panels import PANELS, SCALINGS, Stream, ordered, prepared, scaled
-from onlinevi.reproduce.runs import Line, Run, Store, best_in_hindsight, thinned
+from onlinevi.paper import reproduce
+from onlinevi.paper.claims import approach, judge
+from onlinevi.paper.panels import PANELS, SCALINGS, Stream, ordered, prepared, scaled
+from onlinevi.paper.runs import Line, Run, Store, best_in_hindsight, thinned
 
 FIELDS = {"data", "rule", "seed", "scaling", "T", "d", "average_loss", "hindsight", "hindsight_gap", "seconds"}
 
 
 @pytest.fixture(autouse=True)
 def coarse_grid(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("onlinevi.reproduce.exact.POINTS", 41)
+    monkeypatch.setattr("onlinevi.paper.exact.POINTS", 41)
 
 
 @pytest.fixture
@@ -33,7 +33,7 @@ def no_data(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     def refuse(*arguments: object) -> None:
         raise OSError("no network")
 
-    monkeypatch.setattr("onlinevi.datasets.lookup._bring", refuse)
+    monkeypatch.setattr("onlinevi.data.catalogue.lookup._bring", refuse)
 
 
 def numbers(folder: Path) -> list[dict]:
@@ -131,7 +131,7 @@ def test_a_kept_run_that_is_damaged_or_of_another_source_is_run_again(tmp_path: 
     (tmp_path / "line.json").write_text(text[:-5])
     assert store.load("line", Line) is None
     (tmp_path / "line.json").write_text(text)
-    monkeypatch.setattr("onlinevi.reproduce.runs.source_digest", lambda: "another")
+    monkeypatch.setattr("onlinevi.paper.runs.source_digest", lambda: "another")
     assert store.load("line", Line) is None
 
 
@@ -156,7 +156,7 @@ def test_a_named_data_set_or_rule_must_exist(tmp_path: Path) -> None:
 
 
 def test_a_missing_extra_is_named_before_the_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("onlinevi.reproduce.find_spec", lambda module: None)
+    monkeypatch.setattr("onlinevi.paper.find_spec", lambda module: None)
     with pytest.raises(ImportError, match=r"need matplotlib and jax: pip install 'onlinevi\[paper\]'"):
         reproduce(tmp_path)
     assert not list(tmp_path.iterdir())
@@ -186,8 +186,9 @@ def test_the_network_s_data_carry_a_constant_after_scaling(monkeypatch: pytest.M
 
 def test_the_network_runs_and_its_line_is_said_to_be_uncertified(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("jax")
-    from onlinevi.reproduce import network
-    from onlinevi.rules import OGA, SVB
+    from onlinevi.paper import network
+    from onlinevi.rules.oga import OGA
+    from onlinevi.rules.svb import SVB
 
     monkeypatch.setattr(network, "WIDTH", 4)
     monkeypatch.setattr(network, "ITERATIONS", 30)

@@ -10,7 +10,7 @@ from catalogue import LOSSES, name
 from scipy.optimize import brentq
 
 import onlinevi as ovi
-from onlinevi.risk import BETS, deviation, fixed_risk_bound, loss_bound, mean_bound, risk_bound
+from onlinevi.guarantees.risk import BETS, deviation, fixed_risk_bound, loss_bound, mean_bound, risk_bound
 
 STREAMS, T, DELTA = 2000, 300, 0.1
 

@@ -14,15 +14,16 @@ import pytest
 from run_files import ROWS, table, told, write_rows
 
 import onlinevi as ovi
-from onlinevi.auto import Forecast
-from onlinevi.cli import main
-from onlinevi.cli.ticker import Ticker
-from onlinevi.job import Settings, load_job
-from onlinevi.job.account import BOUNDED, WIDTH, Account
-from onlinevi.job.playing import Played
-from onlinevi.job.running import Places, Run
-from onlinevi.job.stopper import Stopper
-from onlinevi.job.thinned import Thinned
+from onlinevi.adapters.cli import main
+from onlinevi.adapters.cli.ticker import Ticker
+from onlinevi.learners.default.outcome import Forecast
+from onlinevi.runs.account import BOUNDED, WIDTH, Account
+from onlinevi.runs.playing import Played
+from onlinevi.runs.running import Places, Run
+from onlinevi.runs.saved import load_job
+from onlinevi.runs.settings import Settings
+from onlinevi.runs.stopper import Stopper
+from onlinevi.runs.thinned import Thinned
 
 pytest.importorskip("pyarrow", reason='pyarrow is missing: pip install "onlinevi[files]"')
 

@@ -17,10 +17,12 @@ from run_files import ROWS, told, write_rows
 
 import onlinevi as ovi
 from onlinevi import datasets
-from onlinevi.cli import main
-from onlinevi.job import Settings, job, load_job
-from onlinevi.job.running import Places, Run
-from onlinevi.job.stopper import Stopper
+from onlinevi.adapters.cli import main
+from onlinevi.runs import job
+from onlinevi.runs.running import Places, Run
+from onlinevi.runs.saved import load_job
+from onlinevi.runs.settings import Settings
+from onlinevi.runs.stopper import Stopper
 
 pytest.importorskip("pyarrow", reason='pyarrow is missing: pip install "onlinevi[files]"')
 

@@ -19,8 +19,8 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import estimator_checks_generator, parametrize_with_checks
 
 import onlinevi as ovi
-from onlinevi.classes import coupling
-from onlinevi.prepared.log_odds import predicted_log_odds
+from onlinevi.learners.log_odds import predicted_log_odds
+from onlinevi.learners.one_vs_rest import coupling
 from onlinevi.sklearn import OnlineVIClassifier, OnlineVIRegressor
 
 REORDERED = "rows in another order are another stream"

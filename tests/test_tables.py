@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 from run_files import write_rows
 
-from onlinevi.cli import main
-from onlinevi.job import running
-from onlinevi.job.arrow_table import GROUP, ArrowTable
-from onlinevi.job.predictions import check_format, open_table
+from onlinevi.adapters.cli import main
+from onlinevi.runs import running
+from onlinevi.runs.arrow_table import GROUP, ArrowTable
+from onlinevi.runs.predictions import check_format, open_table
 
 pa = pytest.importorskip("pyarrow", reason='pyarrow is missing: pip install "onlinevi[files]"')
 from pyarrow import ipc, parquet  # noqa: E402

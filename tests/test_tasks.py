@@ -12,14 +12,15 @@ import numpy as np
 import pytest
 
 import onlinevi as ovi
-from onlinevi.cli import main
-from onlinevi.columns import Task
-from onlinevi.job import Settings, load_job
-from onlinevi.job.outcome import results
-from onlinevi.job.running import Places, Run
-from onlinevi.job.stopper import Stopper
-from onlinevi.prepared.choice import FAMILIES
-from onlinevi.prepared.choice import RULES as NAMED
+from onlinevi.adapters.cli import main
+from onlinevi.data.schema.task import Task
+from onlinevi.learners.choice import FAMILIES
+from onlinevi.learners.choice import RULES as NAMED
+from onlinevi.runs.outcome import results
+from onlinevi.runs.running import Places, Run
+from onlinevi.runs.saved import load_job
+from onlinevi.runs.settings import Settings
+from onlinevi.runs.stopper import Stopper
 
 pytest.importorskip("pyarrow", reason='pyarrow is missing: pip install "onlinevi[files]"')
 

@@ -15,7 +15,7 @@ from scipy.integrate import quad
 from scipy.stats import norm
 
 import onlinevi as ovi
-from onlinevi.uncertainty import Calibrated
+from onlinevi.learners.calibration import Calibrated
 
 COUNT = 4_000
 

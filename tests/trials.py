@@ -13,10 +13,10 @@ from adversaries import BOX, OBLIVIOUS, Greedy, Stream
 
 import onlinevi as ovi
 from onlinevi import bounds
-from onlinevi.batch_vb import batch_vb
+from onlinevi.engine.types import Belief, Expected, Real
 from onlinevi.ewa import Experts
-from onlinevi.hindsight import hindsight
-from onlinevi.types import Belief, Expected, Real
+from onlinevi.guarantees.comparator import hindsight
+from onlinevi.guarantees.posterior import batch_vb
 
 TOLERANCE = 1e-10
 """What floats may change, as a share of the two losses and the bound: the losses' closed forms are good to 3·10⁻¹¹."""

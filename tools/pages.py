@@ -85,7 +85,7 @@ def _linked(page: str, text: str) -> Iterator[PurePosixPath]:
 
 def _command_line() -> str:
     """What each command says to --help."""
-    from onlinevi.cli import command_parser
+    from onlinevi.adapters.cli import command_parser
 
     with patch.dict(os.environ, COLUMNS="92", NO_COLOR="1"):
         parts = [f"## {parser.prog}\n\n```text\n{parser.format_help()}```\n" for parser in _parsers(command_parser())]

@@ -1,19 +1,13 @@
 """Online Bayesian learning with guarantees: a Gaussian posterior updated in closed form at each event of a stream."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from onlinevi import bounds, checkpoint, datasets, ewa
-from onlinevi.auto import Auto, Forecast, auto
-from onlinevi.batch_vb import BatchVB, batch_vb
-from onlinevi.certificate import Certificate, certificate
-from onlinevi.checkpoint import load, save
-from onlinevi.families import Box, Family, FullCovariance, LowRank, MeanField, Point
-from onlinevi.hindsight import Hindsight, hindsight
-from onlinevi.inputs import Inputs
-from onlinevi.learner import BadRow, Linear, learn
+from onlinevi.beliefs import Box, Family, FullCovariance, LowRank, MeanField, Point
+from onlinevi.engine import Belief, Step, __version__, ns
+from onlinevi.guarantees import BatchVB, Certificate, Hindsight, batch_vb, certificate, hindsight, risk_bound
+from onlinevi.learners import Auto, BadRow, Calibration, Forecast, Inputs, Linear, State, Trace, auto, learn, load, save
 from onlinevi.losses import Absolute, Hinge, Logistic, Loss, Pinball, Poisson, Squared
-from onlinevi.plot import plot
-from onlinevi.risk import risk_bound
 from onlinevi.rules import (
     NGVI,
     OGA,
@@ -31,11 +25,9 @@ from onlinevi.rules import (
     Rule,
     StronglyConvex,
 )
-from onlinevi.state import State
-from onlinevi.trace import Trace
-from onlinevi.types import Belief, Step
-from onlinevi.uncertainty import Calibration
-from onlinevi.version import __version__
+
+if TYPE_CHECKING:
+    from onlinevi.runs import plot
 
 __all__ = [
     "NGVI",
@@ -90,16 +82,26 @@ __all__ = [
     "hindsight",
     "learn",
     "load",
+    "ns",
     "plot",
     "risk_bound",
     "save",
 ]
 
 
+_WHEN_ASKED = {
+    "autodiff": "onlinevi.autodiff",
+    "river": "onlinevi.river",
+    "sklearn": "onlinevi.sklearn",
+    "plot": "onlinevi.runs",
+}
+
+
 def __getattr__(name: str) -> Any:
-    """``onlinevi.autodiff`` and ``onlinevi.sklearn`` are imported when first asked for: they need JAX and scikit-learn."""
-    if name not in ("autodiff", "sklearn"):
+    """What needs JAX, River, scikit-learn or matplotlib is imported when first asked for."""
+    if name not in _WHEN_ASKED:
         raise AttributeError(f"module 'onlinevi' has no attribute {name!r}")
     from importlib import import_module
 
-    return import_module(f"onlinevi.{name}")
+    module = import_module(_WHEN_ASKED[name])
+    return module if module.__name__ == f"onlinevi.{name}" else getattr(module, name)

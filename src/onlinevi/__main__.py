@@ -2,6 +2,6 @@
 
 import sys
 
-from onlinevi.cli import main
+from onlinevi.adapters.cli import main
 
 sys.exit(main())

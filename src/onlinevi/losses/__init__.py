@@ -4,8 +4,9 @@ from onlinevi.losses.absolute import Absolute
 from onlinevi.losses.base import Loss
 from onlinevi.losses.hinge import Hinge
 from onlinevi.losses.logistic import Logistic
+from onlinevi.losses.normal import POINT_MASS
 from onlinevi.losses.pinball import Pinball
 from onlinevi.losses.poisson import Poisson
 from onlinevi.losses.squared import Squared
 
-__all__ = ["Absolute", "Hinge", "Logistic", "Loss", "Pinball", "Poisson", "Squared"]
+__all__ = ["POINT_MASS", "Absolute", "Hinge", "Logistic", "Loss", "Pinball", "Poisson", "Squared"]

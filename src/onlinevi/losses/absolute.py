@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from onlinevi import ns
+from onlinevi.engine import Expected, Real, ns
 from onlinevi.losses.base import Loss
 from onlinevi.losses.normal import INV_SQRT_2PI, POINT_MASS, SQRT_HALF, bump
-from onlinevi.types import Expected, Real
 
 
 @dataclass(frozen=True)

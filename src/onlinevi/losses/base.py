@@ -8,8 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from onlinevi import ns
-from onlinevi.types import Expected, Real
+from onlinevi.engine import Expected, Real, ns
 
 
 @dataclass(frozen=True)

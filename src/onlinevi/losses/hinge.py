@@ -7,10 +7,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from onlinevi import ns
+from onlinevi.engine import Expected, Real, ns
 from onlinevi.losses.base import Loss
 from onlinevi.losses.normal import INV_SQRT_2PI, POINT_MASS, bump, cumulative
-from onlinevi.types import Expected, Real
 
 
 @dataclass(frozen=True)

@@ -7,10 +7,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from onlinevi import ns
+from onlinevi.engine import Expected, Real, ns
 from onlinevi.losses.base import Loss
 from onlinevi.losses.normal import INV_SQRT_2PI, POINT_MASS, SQRT_HALF, bump, cumulative, scaled_tail
-from onlinevi.types import Expected, Real
 
 # With t = e^(−|u|) in [0, 1], to the last digit given in brackets, relative:
 #   log(1 + t)   = Σ SOFTPLUS[k]·t^(k+1)   (1e-13)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 
-from onlinevi import ns
-from onlinevi.types import Real
+from onlinevi.engine import Real, ns
 
 SQRT_HALF = math.sqrt(0.5)
 INV_SQRT_2PI = 1.0 / math.sqrt(2.0 * math.pi)

@@ -6,9 +6,8 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar
 
-from onlinevi import ns
+from onlinevi.engine import Expected, Real, ns
 from onlinevi.losses.base import Loss
-from onlinevi.types import Expected, Real
 
 LARGEST_EXPONENT = 700.0
 """e^700 is near the largest float; beyond it the loss is refused, not rounded to infinity."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from onlinevi.engine import Expected, Real
 from onlinevi.losses.base import Loss
-from onlinevi.types import Expected, Real
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from onlinevi.rules.rates import BY_GRADIENTS, Rate
-from onlinevi.types import Belief, Prior
+from onlinevi.engine import BY_GRADIENTS, Belief, Prior
+from onlinevi.rules.rates import Rate
 
 
 @dataclass(frozen=True)

@@ -13,9 +13,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from onlinevi import ns
-from onlinevi.contract import expected, in_floats, variance_after
-from onlinevi.types import Event, Expected, Moments, Real, Slopes
+from onlinevi.engine import Event, Expected, Moments, Real, Slopes, ns
+from onlinevi.engine.holes import expected, in_floats, variance_after
 
 QUASI_NEWTON_STEPS = 12
 BISECTIONS = 200

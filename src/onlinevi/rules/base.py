@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, ClassVar, Self
 
-from onlinevi import ns
+from onlinevi.engine import Belief, Event, Frame, Gradient, Moments, Prior, Rates, Real, Slopes, Totals, ns
 from onlinevi.rules.adaptive import Adaptive
 from onlinevi.rules.rates import Rate, as_rate
-from onlinevi.types import Belief, Event, Frame, Gradient, Moments, Prior, Rates, Real, Slopes, Totals
 
 
 class Rule:

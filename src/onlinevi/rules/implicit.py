@@ -5,12 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from onlinevi import ns
+from onlinevi.engine import Belief, Event, Frame, Gradient, Moments, Prior, Rates, Real, Slopes, Totals, ns
+from onlinevi.engine.small_steps import ROOTED, root_shrinkage
 from onlinevi.rules.balance import Problem, balanced, nearest
 from onlinevi.rules.base import RatedRule
-from onlinevi.rules.gentle import ROOTED, root_shrinkage
 from onlinevi.rules.rates import Rate
-from onlinevi.types import Belief, Event, Frame, Gradient, Moments, Prior, Rates, Real, Slopes, Totals
 
 
 @dataclass(frozen=True)

@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import ClassVar, Self
 
-from onlinevi import ns
+from onlinevi.engine import Belief, Frame, Gradient, Prior, Rates, Totals, ns
+from onlinevi.engine.small_steps import ROOTED, root_shrinkage
 from onlinevi.rules.base import Rule
-from onlinevi.rules.gentle import ROOTED, root_shrinkage
 from onlinevi.rules.rates import Rate, as_rate
-from onlinevi.types import Belief, Frame, Gradient, Prior, Rates, Totals
 
 
 @dataclass(frozen=True)

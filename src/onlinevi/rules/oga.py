@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from onlinevi.engine import Belief, Gradient, Prior, Rates, Totals
 from onlinevi.rules.adaptive import of_descent
 from onlinevi.rules.base import RatedRule
 from onlinevi.rules.rates import PerHorizon, Rate
-from onlinevi.types import Belief, Gradient, Prior, Rates, Totals
 
 
 @dataclass(frozen=True)

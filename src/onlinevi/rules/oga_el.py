@@ -6,11 +6,10 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar
 
-from onlinevi import ns
+from onlinevi.engine import Belief, Frame, Gradient, Prior, Rates, Totals, ns
 from onlinevi.rules.adaptive import of_descent
 from onlinevi.rules.base import RatedRule
 from onlinevi.rules.rates import PerHorizon, Rate
-from onlinevi.types import Belief, Frame, Gradient, Prior, Rates, Totals
 
 
 @dataclass(frozen=True)

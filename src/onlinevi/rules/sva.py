@@ -6,10 +6,10 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar
 
+from onlinevi.engine import Belief, Frame, Gradient, Prior, Rates, Totals
 from onlinevi.rules.adaptive import of_leader
 from onlinevi.rules.base import RatedRule, shrink
 from onlinevi.rules.rates import PerHorizon, Rate
-from onlinevi.types import Belief, Frame, Gradient, Prior, Rates, Totals
 
 
 @dataclass(frozen=True)

@@ -5,12 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from onlinevi import ns
+from onlinevi.engine import Belief, Frame, Gradient, Prior, Rates, Totals, ns
+from onlinevi.engine.small_steps import SHRINKING, shrinkage
 from onlinevi.rules.adaptive import Adaptive, AdaptiveSVB, of_streaming
 from onlinevi.rules.base import RatedRule, Rule, shrink
-from onlinevi.rules.gentle import SHRINKING, shrinkage
 from onlinevi.rules.rates import PaperSVB, PerSqrt, Rate, as_rate
-from onlinevi.types import Belief, Frame, Gradient, Prior, Rates, Totals
 
 
 @dataclass(frozen=True)

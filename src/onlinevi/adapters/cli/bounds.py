@@ -1,0 +1,48 @@
+"""``onlinevi bounds``: what the theorems promise, before any data."""
+
+from __future__ import annotations
+
+import argparse
+
+from onlinevi.adapters.cli.parser import Commands
+
+
+def add(commands: Commands) -> None:
+    command = commands.add_parser(
+        "bounds",
+        help="what the theorems promise, before any data",
+        description="Every bound of the paper that speaks of a rule: its terms, its rate, and from which T on it is of use.",
+        epilog="example: onlinevi bounds --T 10000 --dim 54 --loss hinge --rule sva",
+    )
+    command.add_argument("--T", type=int, required=True, metavar="N", help="number of events")
+    command.add_argument("--dim", type=int, required=True, metavar="N", help="number of features")
+    command.add_argument(
+        "--loss", choices=("hinge", "logistic", "absolute", "pinball"), default="hinge", help="default: hinge"
+    )
+    command.add_argument("--rule", choices=("ewa", "oga-el", "sva", "svb", "ngvi"), required=True, help="whose bounds")
+    command.add_argument("--rate", type=float, metavar="R", help="default: the paper's")
+    command.add_argument("--ridge", type=float, default=0.0, metavar="R", help="ridge/2·‖θ‖² added to the loss (default: 0)")
+    command.add_argument("--row-norm", type=float, default=1.0, metavar="R", help="length of the longest row (default: 1)")
+    command.add_argument("--distance", type=float, default=1.0, metavar="R", help="of the best weights from 0 (default: 1)")
+    command.add_argument("--prior-std", type=float, default=1.0, metavar="S", help="default: 1")
+    command.add_argument("--reach", type=float, default=20.0, metavar="R", help="weights lie in [−R, R] (default: 20)")
+    command.add_argument("--loss-bound", type=float, metavar="B", help="losses lie in [0, B]; for ewa")
+    command.set_defaults(command=_run)
+
+
+def _run(options: argparse.Namespace) -> int:
+    from onlinevi import losses
+    from onlinevi.guarantees import Setting, calculate
+
+    loss = getattr(losses, options.loss.capitalize())(ridge=options.ridge)
+    setting = Setting(options.T, options.dim, loss, options.row_norm, options.distance, options.prior_std, options.reach)
+    entries = calculate(setting, options.rule, rate=options.rate, loss_bound=options.loss_bound)
+    for entry in entries:
+        a_step = "" if entry.bound.name.endswith("risk") else f", or {entry.bound.value / options.T:.4g} a step"
+        print(f"{entry.bound.name}, {entry.rate}: {entry.bound.value:.6g}{a_step}")
+        print("  = " + " + ".join(f"{value:.6g} ({name})" for name, value in entry.bound.terms.items()))
+        since = f"from T = {entry.informative_from:,} on" if entry.informative_from else "at no T"
+        print(f"  below what never learning has {since}" + ("; vacuous here" if entry.bound.vacuous else ""))
+    if not entries:
+        print(f"No theorem of the paper bounds the regret of {options.rule}; onlinevi.certificate bounds it as it runs.")
+    return 0

@@ -1,0 +1,149 @@
+"""``onlinevi run``: learn from a file or a pipe in one pass."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from contextlib import ExitStack
+from dataclasses import replace
+from datetime import UTC, datetime
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from onlinevi.adapters.cli.asked import RULES, add_asked, add_family, settings_of
+from onlinevi.adapters.cli.parser import Commands, bad_rows, write_json
+
+EXAMPLES = """examples:
+  onlinevi run patients.csv --target diagnosis --out out
+  tail -f clicks.ndjson | onlinevi run - --target clicked --predictions said.ndjson
+  onlinevi run flats.parquet --target price --task quantile --level 0.5 --predictions said.parquet
+  onlinevi run big.csv.gz --target price --checkpoint price.ovi --resume    # the same call starts it and goes on after a stop
+
+A stop by Ctrl-C or SIGTERM waits for the batch, writes what is known, and exits with 130 or 143. A bad row with
+--bad-rows stop does the same and exits with 2."""
+
+
+def add(commands: Commands) -> None:
+    command = commands.add_parser(
+        "run",
+        help="learn from a file or a pipe in one pass",
+        description="Predict each row of a file before its label is seen, then learn from it, in memory that does not grow.",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add_asked(command)
+    learner = command.add_argument_group("learner")
+    rule = learner.add_mutually_exclusive_group()
+    rule.add_argument(
+        "--rule",
+        choices=RULES,
+        default="auto",
+        help="auto needs nothing set; the others are one rule, on the same prepared rows (default: auto)",
+    )
+    rule.add_argument("--auto", dest="rule", action="store_const", const="auto", help="the same as --rule auto")
+    add_family(learner)
+    learner.add_argument(
+        "--prepare-like", metavar="MODEL", help="take columns and their scales from a model and keep them; for onlinevi merge"
+    )
+    files = command.add_argument_group("what to write")
+    files.add_argument("--out", type=Path, metavar="DIR", help="for run.json, model.ovi and report.html")
+    files.add_argument(
+        "--predictions",
+        type=Path,
+        metavar="FILE",
+        help="of each row before its label is used; .csv, .ndjson, .parquet, .arrow",
+    )
+    files.add_argument(
+        "--checkpoint", type=Path, metavar="FILE", help="all that is learned, to go on from (default: DIR/model.ovi)"
+    )
+    files.add_argument("--every", type=int, default=100_000, metavar="N", help="rows between checkpoints (default: 100000)")
+    files.add_argument("--resume", action="store_true", help="go on from the checkpoint, if there is one")
+    files.add_argument(
+        "--hindsight",
+        action=argparse.BooleanOptionalAction,
+        help="read the file once more for the best fixed weights and the regret against them; for any size, in memory that "
+        "grows with the rows (default: where they have at most 2,097,152 values in 128 columns)",
+    )
+    files.add_argument("--json", action="store_true", help="print the summary as one JSON object")
+    command.set_defaults(command=_run)
+
+
+def _run(options: argparse.Namespace) -> int:
+    from onlinevi.adapters.cli.ticker import Ticker
+    from onlinevi.runs import LookedBack, Places, Run, Stopped, Stopper, look_back, results
+
+    settings = replace(settings_of(options, options.rule, options.family), prepare_like=options.prepare_like)
+    if options.out is not None:
+        options.out.mkdir(parents=True, exist_ok=True)
+    checkpoint = options.checkpoint or (options.out / "model.ovi" if options.out is not None else None)
+    places = Places(options.file, checkpoint, options.predictions, options.bad_rows, options.every)
+    stopper = Stopper()
+    with stopper.listening(), ExitStack() as stack:
+        try:
+            with stopper.waiting():
+                run = stack.enter_context(Run(settings, places, resume=options.resume))
+        except Stopped:
+            print("stopped before the first row", file=sys.stderr)
+            return stopper.code
+        job = run.job
+        job.notes.setdefault("started", datetime.now(UTC).isoformat(timespec="seconds"))
+        job.notes.setdefault("command", "onlinevi " + " ".join(options.arguments))
+        print(
+            f"resumed behind {job.account.count:,} events" if run.resumed else f"{settings.target}: {job.why}", file=sys.stderr
+        )
+        ticker = Ticker(options.file, job.account.count) if sys.stderr.isatty() else None
+        ended, why = run.go(stopper, ticker)
+        back = LookedBack()
+        if ended == "end" and job.account.count and options.hindsight is not False:
+            if ticker is not None:
+                ticker.say("looking for the best in hindsight; Ctrl-C leaves it out")
+            back = look_back(job, options.file, stopper, any_size=options.hindsight is True)
+        if ticker is not None:
+            ticker.end()
+        document = results(job, ended, back).to_json()
+    if back.why and options.hindsight:
+        print(f"no best in hindsight: {back.why}", file=sys.stderr)
+    if why is not None:
+        print(f"onlinevi: {why}", file=sys.stderr)
+    elif not document["summary"]["events"]:
+        raise ValueError(f"{options.file} has no row that can be used")
+    wrote = _write(options.out, document) if options.out is not None else []
+    _tell(document, wrote, as_json=options.json)
+    return 2 if why is not None else stopper.code
+
+
+def _write(out: Path, document: dict[str, Any]) -> list[Path]:
+    wrote = [write_json(out / "run.json", document), out / "model.ovi"]
+    if find_spec("plotly") is not None:
+        from onlinevi.runs import write_report
+
+        wrote.append(write_report(document, out / "report.html"))
+    return [path for path in wrote if path.exists()]
+
+
+def _tell(document: dict[str, Any], wrote: list[Path], *, as_json: bool) -> None:
+    summary, task = document["summary"], document["head"]["task"]
+    if as_json:
+        told = {name: value for name, value in summary.items() if name != "bad_rows"}
+        told |= {"bad_rows": summary["bad_rows"]["count"], "task": task["kind"], "target": task["target"]}
+        best, regret = document["hindsight"], document["regret"] or {}
+        told["hindsight"] = best["value"] if best else None
+        told["no_hindsight"] = document["without_hindsight"] or None
+        for name, part in (("regret", "observed"), ("certified_regret", "certified")):
+            told[name] = values[-1] if (values := regret.get(part)) else None
+        print(json.dumps(told | {"wrote": [str(path) for path in wrote]}, ensure_ascii=False))
+        return
+    print(f"{task['sentence']}.")
+    from onlinevi.runs import Results, headline
+
+    print("\n".join(headline(Results.from_json(document))))
+    if summary["average_loss"] is not None and task["kind"] == "classes":
+        print(f"Average loss {summary['average_loss']:.4g}.")
+    if summary["bad_rows"]["count"]:
+        print(bad_rows(summary["bad_rows"]["count"]) + " left out.")
+    if summary["seconds"]:
+        print(f"{summary['seconds']:.1f} s.")
+    if wrote:
+        print("Wrote " + ", ".join(map(str, wrote)) + ".")

@@ -1,0 +1,190 @@
+"""What every family is, and the box that keeps a belief inside the domain of the guarantees."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self, TypeAlias
+
+import numpy as np
+
+from onlinevi.engine import Belief, Event, Moments, Real, Vector
+
+PerCoordinate: TypeAlias = float | Sequence[float]
+"""One value for all coordinates, or one each."""
+
+PRIOR_MEAN, PRIOR_STD, MEAN_LOW, MEAN_HIGH, STD_LOW, STD_HIGH = range(6)
+"""The rows of a frame: the prior and the box as the compiled loop reads them."""
+
+
+@dataclass(frozen=True)
+class Box:
+    """Bounds for means, and for stds as multiples of the prior's std. None means unbounded.
+
+    The default is the paper's: means in [−20, 20], stds in [0, prior std].
+    """
+
+    mean: tuple[PerCoordinate, PerCoordinate] | None = (-20.0, 20.0)
+    std: tuple[float, float] | None = (0.0, 1.0)
+
+    def __post_init__(self) -> None:
+        if self.mean is not None:
+            low, high = (frozen(bound) for bound in self.mean)
+            object.__setattr__(self, "mean", (low, high))
+            if not (np.asarray(low) <= np.asarray(high)).all():
+                raise ValueError(f"Box(mean={self.mean}): the low end must not be above the high end; try (-20, 20)")
+        if self.std is not None and not 0.0 <= self.std[0] <= self.std[1]:
+            raise ValueError(f"Box(std={self.std}): needs 0 ≤ low ≤ high; try (0, 1)")
+
+
+def frozen(value: PerCoordinate) -> float | tuple[float, ...]:
+    """A float, or a tuple of floats: a config compares and hashes by value."""
+    array = np.asarray(value, dtype=float)
+    if array.ndim > 1 or np.isnan(array).any():
+        raise ValueError(f"{value!r}: needs a number, or one number a coordinate")
+    return float(array) if array.ndim == 0 else tuple(array.tolist())
+
+
+def _longer(value: PerCoordinate, dim: int) -> PerCoordinate:
+    """One value for all, or one each, where the new coordinates have the last one's."""
+    return value if isinstance(value, float) else (*value, *[value[-1]] * (dim - len(value)))
+
+
+def placed(small: Any, large: Any) -> Vector:
+    """The large array with the small one in its first rows and columns."""
+    result = np.array(large, dtype=float)
+    result[tuple(slice(length) for length in small.shape)] = small
+    return result
+
+
+def check_std(std: PerCoordinate) -> None:
+    """Refuse a prior without a density."""
+    if not ((np.asarray(std) > 0.0) & np.isfinite(std)).all():
+        raise ValueError(f"prior_std={std!r}: must be > 0 and finite; try 1.0, or Point() for no spread")
+
+
+def edges(family: Family, dim: int) -> tuple[Vector, Vector, Vector, Vector]:
+    """(mean low, mean high, std low, std high) of the family's box, one value a coordinate."""
+    rows = np.atleast_2d(family.frame(dim).T).T
+    low, high, std_low, std_high = (np.broadcast_to(rows[row], (dim,)) for row in (MEAN_LOW, MEAN_HIGH, STD_LOW, STD_HIGH))
+    return low, high, std_low, std_high if family.gaussian else np.zeros(dim)
+
+
+class Family:
+    """A set of beliefs. The static functions are parts of the compiled loop; the methods are for people."""
+
+    gaussian: ClassVar[bool]
+    correlated: ClassVar[bool] = False
+    """Holds covariances between coordinates: every event then moves all of them, and sparse rows gain nothing."""
+    prior_mean: PerCoordinate
+    box: Box | None
+
+    @property
+    def _prior_std(self) -> PerCoordinate:
+        """The prior's std, 1 where the family has none: rates are then plain."""
+        return 1.0
+
+    def frame(self, dim: int) -> Vector:
+        """The prior and the box, six rows: one value a row, or one a coordinate where any differs between coordinates."""
+        box = self.box or Box(mean=None, std=None)
+        mean_low, mean_high = box.mean or (-math.inf, math.inf)
+        std_low, std_high = box.std or (0.0, math.inf)
+        scale = np.asarray(self._prior_std, dtype=float)
+        rows = [np.asarray(row, dtype=float) for row in (self.prior_mean, scale, mean_low, mean_high)]
+        rows += [scale * std_low, scale * std_high]
+        for name, row in zip(("prior_mean", "prior_std", "box low", "box high"), rows, strict=False):
+            if row.ndim and len(row) != dim:
+                raise ValueError(f"{name} has {len(row)} values, the data {dim} features: give one value, or one each")
+        frame = np.ascontiguousarray(np.stack(np.broadcast_arrays(*rows)))
+        inside = (frame[MEAN_LOW] <= frame[PRIOR_MEAN]) & (frame[PRIOR_MEAN] <= frame[MEAN_HIGH])
+        inside &= (frame[STD_LOW] <= frame[PRIOR_STD]) & (frame[PRIOR_STD] <= frame[STD_HIGH])
+        if not inside.all():
+            raise ValueError(f"{self}: the prior must lie in the box; move prior_mean, or widen the box")
+        return frame
+
+    # What a family must give the compiled loop; ``contract.py`` says what each does.
+    views: Callable[..., Any]
+    moments: Callable[..., Moments]
+    missing_variance: Callable[..., Real]
+    variance_after: Callable[..., tuple[Real, Real]]
+    squares: Callable[..., tuple[Real, Real]]
+    advance: Callable[..., None]
+    forget: Callable[..., None]
+
+    @staticmethod
+    def expect(views: Any, rows: Any, event: Event) -> None:
+        """Nothing: dense rows touch all coordinates in order, and memory needs no word."""
+
+    @staticmethod
+    def columns(table: Any) -> Any:
+        """None: a belief that is no bundle of vectors stays as it is packed."""
+
+    @classmethod
+    def advance_for(cls, rule: Any, *, sparse: bool = False) -> Callable[..., None]:
+        """How this family applies that kind of rule."""
+        return cls.advance
+
+    def check_rule(self, rule: Any) -> None:
+        """Refuse a rule that this family has no step for."""
+
+    def belief_size(self, dim: int) -> int:
+        """How many floats a belief takes."""
+        raise TypeError("a family needs a belief_size")
+
+    def init(self, dim: int) -> Belief:
+        """The prior, as a belief over ``dim`` coordinates."""
+        raise TypeError("a family needs an init")
+
+    def pack(self, belief: Belief) -> Vector:
+        raise TypeError("a family needs a pack")
+
+    def unpack(self, packed: Vector, dim: int) -> Belief:
+        raise TypeError("a family needs an unpack")
+
+    def widened(self, dim: int) -> Self:
+        """For more coordinates: where each has a prior and bounds of its own, the new ones have the last one's."""
+        priors = {name: _longer(getattr(self, name), dim) for name in ("prior_mean", "prior_std") if hasattr(self, name)}
+        box = self.box
+        if box is not None and box.mean is not None:
+            box = replace(box, mean=(_longer(box.mean[0], dim), _longer(box.mean[1], dim)))
+        return replace(self, **priors, box=box)  # type: ignore[type-var]
+
+    def project(self, belief: Belief) -> Belief:
+        """The nearest belief in the box."""
+        frame = self.frame(len(belief.mean))
+        mean = np.clip(belief.mean, frame[MEAN_LOW], frame[MEAN_HIGH])
+        return Belief(mean, np.clip(belief.std, frame[STD_LOW], frame[STD_HIGH]))
+
+    def natural(self, belief: Any) -> Any:
+        """The natural parameters λ of a belief."""
+        raise TypeError("a family needs natural")
+
+    def from_natural(self, natural: Any) -> Any:
+        """The belief of λ."""
+        raise TypeError("a family needs from_natural")
+
+    def merge(self, beliefs: Sequence[Any]) -> Any:
+        """One belief from those of shards that started from this prior: prior + Σ (shard − prior), in natural parameters."""
+        if not beliefs:
+            raise ValueError("nothing to merge: give one belief a shard")
+        prior = self.natural(self.init(len(beliefs[0].mean)))
+        shards = [self.natural(belief) for belief in beliefs]
+        total = (part + sum(shard[k] - part for shard in shards) for k, part in enumerate(prior))
+        return self.from_natural(type(prior)._make(total))
+
+    def predict(self, belief: Belief, x: Any) -> tuple[Any, Any]:
+        """(a, v²): mean and variance of the prediction at a row, or at each row of a matrix (dense or sparse)."""
+        squared = x.multiply(x) if hasattr(x, "multiply") else np.square(x)
+        return x @ belief.mean, squared @ np.square(belief.std)
+
+    def predict_missing(self, belief: Belief, x: Any) -> tuple[Any, Any]:
+        """The same where NaN is a missing value, N(0, 1): it adds nothing to the mean, and E[θ_j²] to the variance."""
+        if hasattr(x, "tocsr"):
+            filled, lacks = x.tocsr().astype(float), x.tocsr().astype(float)
+            lacks.data = np.isnan(filled.data).astype(float)
+            filled.data = np.where(np.isnan(filled.data), 0.0, filled.data)
+        else:
+            filled, lacks = np.where(np.isnan(x), 0.0, x), np.isnan(x).astype(float)
+        mean, variance = self.predict(belief, filled)
+        return mean, variance + lacks @ (np.square(belief.mean) + np.square(belief.std))

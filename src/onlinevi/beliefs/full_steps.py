@@ -1,0 +1,164 @@
+"""A row and a rule's step on a full covariance Σ = CᵀC, in O(d²).
+
+C lies packed row by row, its upper triangle only. With w = C·x the prediction's variance is ‖w‖² and Σx = Cᵀw. A step is
+C' = R·C with R upper triangular; below its diagonal R is rank one, so that rows are built from the last one up with one
+running sum S = Σ_{k>i} w_k·C_k, which ends as Σx.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from onlinevi.beliefs.base import MEAN_HIGH, MEAN_LOW, PRIOR_MEAN, PRIOR_STD
+from onlinevi.beliefs.correlated import conditioned
+from onlinevi.engine import Belief, Event, Frame, Gradient, Moments, Prior, Real, Slopes, Totals, Turn, ns
+from onlinevi.engine.holes import at, blur, keeps_std_total, lacks, new_belief, value
+
+
+def views(belief: Any, totals: Any, dim: int) -> Any:
+    """Mean, C, Σ gradient in the mean, Σ gradient in C; room for w and for S."""
+    return belief[:dim], belief[dim:], totals[:dim], totals[dim:], np.empty(dim), np.empty(dim)
+
+
+def start_of(i: int, dim: int) -> Any:
+    """So that C_ij lies at start_of(i) + j. Unsigned: there is no look for negative indices."""
+    return np.uint64(i * (2 * dim - i - 1) // 2)
+
+
+def moments(views: Any, rows: Any, event: Event) -> Moments:
+    mean, factor, _, _, w, _ = views
+    dim = len(mean)
+    prediction = variance = row_square = spread_square = 0.0
+    for k in range(dim - 1, -1, -1):
+        x, start = value(rows, event, k), start_of(k, dim)
+        prediction += mean[k] * x
+        row_square += x * x
+        total = 0.0
+        for j in range(np.uint64(k), np.uint64(dim)):
+            total += factor[start + j] * value(rows, event, j)
+        w[k] = total
+        variance += total * total
+        spread_square += total * total * row_square  # Σ_{j ≥ k} x_j², as rows come from the last one up
+    return Moments(prediction, variance, variance, row_square, spread_square, blur(views, rows, event))
+
+
+def missing_variance(views: Any, rows: Any, event: Event) -> Real:
+    """mean_j² + Σ_jj for each missing j; Σ_jj is the squared length of C's column."""
+    mean, factor, _, _, _, _ = views
+    dim, total = len(mean), 0.0
+    for j in range(dim):
+        if lacks(rows, event, j):
+            total += mean[j] * mean[j]
+            for k in range(j + 1):
+                entry = factor[start_of(k, dim) + np.uint64(j)]
+                total += entry * entry
+    return total
+
+
+def squares(views: Any) -> tuple[Real, Real]:
+    mean, factor, _, _, _, _ = views
+    means = factors = 0.0
+    for j in range(len(mean)):
+        means += mean[j] * mean[j]
+    for k in range(len(factor)):
+        factors += factor[k] * factor[k]
+    return means, factors
+
+
+def in_entries(views: Any, rows: Any, event: Event, turn: Turn, frame: Any) -> None:
+    """Each entry of C moves by itself: above the diagonal as a mean does, on it as a std does. ∂E/∂C_kj = e2·w_k·x_j."""
+    mean, factor, mean_total, factor_total, w, _ = views
+    _, seen, taken, ridge, rates = turn
+    prior_mean, prior_std, low, high = frame[PRIOR_MEAN], frame[PRIOR_STD], frame[MEAN_LOW], frame[MEAN_HIGH]
+    dim = len(mean)
+    for j in range(dim):
+        x, pull = value(rows, event, j), ridge * mean[j]
+        gradient = taken.slope * x + pull
+        mean_total[j] += seen.slope * x + pull
+        prior = Prior(at(prior_mean, j), at(prior_std, j))
+        new = new_belief(Belief(mean[j], 1.0), Gradient(gradient, 0.0), Totals(mean_total[j], 0.0), rates, prior)
+        mean[j] = ns.minimum(ns.maximum(new.mean, at(low, j)), at(high, j))
+    for k in range(dim):
+        start, force = start_of(k, dim), taken.curvature * w[k]
+        total = 0.0
+        for j in range(np.uint64(k), np.uint64(dim)):
+            entry = factor[start + j]
+            gradient = force * value(rows, event, j) + ridge * entry
+            if keeps_std_total():
+                total = factor_total[start + j] + gradient
+                factor_total[start + j] = total
+            prior = Prior(0.0, at(prior_std, j))
+            factor[start + j] = new_belief(Belief(entry, 1.0), Gradient(gradient, 0.0), Totals(total, 0.0), rates, prior).mean
+        place = start + np.uint64(k)
+        if keeps_std_total():
+            prior = Prior(0.0, at(prior_std, k))
+            totals = Totals(0.0, factor_total[place])
+            factor[place] = new_belief(Belief(0.0, 1.0), Gradient(0.0, 0.0), totals, rates, prior).std
+        else:
+            factor[place] = ns.maximum(factor[place], 0.0)  # a gradient step, back to where a factor is one
+
+
+def whitened(views: Any, rows: Any, event: Event, turn: Turn, frame: Any) -> None:
+    """R moves from the identity: entry (k, j) has the gradient e2·w_k·w_j, above the diagonal as a mean, on it as a std."""
+    mean, _, _, _, w, _ = views
+    _, _, taken, _, rates = turn
+    dim, still, none = len(mean), Belief(0.0, 1.0), Totals(0.0, 0.0)
+    prior = Prior(0.0, 1.0)
+    clear_sum(views)
+    for k in range(dim - 1, -1, -1):
+        force = taken.curvature * w[k]
+        new = new_belief(still, Gradient(force, force * w[k]), none, rates, prior)
+        fold_row(views, k, new.std, new.mean)
+    shift = new_belief(still, Gradient(taken.slope, 0.0), none, rates, prior).mean
+    move_mean(views, rows, event, turn.seen, shift, frame)
+
+
+def by_prediction(views: Any, rows: Any, event: Event, turn: Turn, frame: Any) -> None:
+    """P' = P + growth·xxᵀ: R is the factor of I − k·wwᵀ, written in the sums of w² from below, which only add."""
+    growth, shift = conditioned(turn)
+    condition(views, growth, len(views[4]))
+    move_mean(views, rows, event, turn.seen, shift, frame)
+
+
+def condition(views: Any, growth: Real, count: int) -> Real:
+    """The covariance given growth·xxᵀ more precision, for w = C·x that is 0 from ``count`` on; returns 1 + growth·v²."""
+    w = views[4]
+    clear_sum(views)
+    below = 1.0
+    for k in range(count - 1, -1, -1):
+        above = below + growth * w[k] * w[k]
+        kept = ns.sqrt(below / above)
+        fold_row(views, k, kept, -growth * w[k] / below * kept)
+        below = above
+    return below
+
+
+def clear_sum(views: Any) -> None:
+    total = views[5]
+    for j in range(len(total)):
+        total[j] = 0.0
+
+
+def fold_row(views: Any, k: int, scale: Real, shift: Real) -> None:
+    """C_k becomes scale·C_k + shift·S; then S takes in w_k·C_k as it was."""
+    mean, factor, _, _, w, total = views
+    dim, weight = len(mean), w[k]
+    start = start_of(k, dim)
+    for j in range(np.uint64(k), np.uint64(dim)):
+        entry, below = factor[start + j], total[j]
+        factor[start + j] = scale * entry + shift * below
+        total[j] = below + weight * entry
+
+
+def move_mean(views: Any, rows: Any, event: Event, seen: Slopes, shift: Real, frame: Any) -> None:
+    """mean + shift·Σx, in the box; S is Σx by now."""
+    mean, _, mean_total, _, _, total = views
+    low, high = frame[MEAN_LOW], frame[MEAN_HIGH]
+    for j in range(len(mean)):
+        mean_total[j] += seen.slope * value(rows, event, j)
+        mean[j] = ns.minimum(ns.maximum(mean[j] + shift * total[j], at(low, j)), at(high, j))
+
+
+BY_FRAME = {Frame.ENTRIES: in_entries, Frame.WHITENED: whitened, Frame.PREDICTION: by_prediction}

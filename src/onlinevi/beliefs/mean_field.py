@@ -1,0 +1,247 @@
+"""Independent Gaussian coordinates: N(mean, diag std²)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from onlinevi.beliefs import forgetting
+from onlinevi.beliefs.base import (
+    MEAN_HIGH,
+    MEAN_LOW,
+    PRIOR_MEAN,
+    PRIOR_STD,
+    STD_HIGH,
+    STD_LOW,
+    Box,
+    Family,
+    PerCoordinate,
+    check_std,
+    frozen,
+)
+from onlinevi.engine import Belief, Event, Gradient, Moments, Prior, Real, Totals, Turn, Vector, ns
+from onlinevi.engine.holes import at, blur, halves, keeps_std_total, lacks, new_belief, number, position, value
+from onlinevi.engine.reading import together
+
+
+class Natural(NamedTuple):
+    """λ = (mean/std², −1/(2std²))."""
+
+    first: Vector
+    second: Vector
+
+
+class Expectation(NamedTuple):
+    """μ = (E[θ], E[θ²])."""
+
+    first: Vector
+    second: Vector
+
+
+@dataclass(frozen=True)
+class MeanField(Family):
+    """A Gaussian with independent coordinates, from the prior N(prior_mean, prior_std²) on, in the box."""
+
+    prior_mean: PerCoordinate = 0.0
+    prior_std: PerCoordinate = 1.0
+    box: Box | None = field(default_factory=Box)
+    gaussian: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "prior_mean", frozen(self.prior_mean))
+        object.__setattr__(self, "prior_std", frozen(self.prior_std))
+        check_std(self.prior_std)
+
+    @property
+    def _prior_std(self) -> PerCoordinate:
+        return self.prior_std
+
+    def belief_size(self, dim: int) -> int:
+        return 2 * dim
+
+    def init(self, dim: int) -> Belief:
+        return Belief(np.full(dim, self.prior_mean), np.full(dim, self.prior_std))
+
+    def pack(self, belief: Belief) -> Vector:
+        return np.concatenate([belief.mean, belief.std])
+
+    def unpack(self, packed: Vector, dim: int) -> Belief:
+        return Belief(packed[:dim], packed[dim:])
+
+    def kl(self, belief: Belief, other: Belief | None = None) -> float:
+        """KL(belief‖other), by default to the prior; infinite where a std is 0 and the other's is not."""
+        other = other or self.init(len(belief.mean))
+        with np.errstate(divide="ignore"):
+            ratio = np.asarray(belief.std) / other.std
+            shift = (np.asarray(belief.mean) - other.mean) / other.std
+            return float(0.5 * np.sum(shift**2 + ratio**2 - 1.0 - 2.0 * np.log(ratio)))
+
+    def sample(self, belief: Belief, rng: np.random.Generator, count: int | None = None) -> Vector:
+        """One draw of the weights, or ``count`` of them as rows."""
+        shape = np.shape(belief.mean) if count is None else (count, *np.shape(belief.mean))
+        return np.asarray(belief.mean + belief.std * rng.standard_normal(shape))
+
+    def natural(self, belief: Belief) -> Natural:
+        """λ of a belief with positive stds."""
+        precision = _precision(belief)
+        return Natural(belief.mean * precision, -0.5 * precision)
+
+    def from_natural(self, natural: Natural) -> Belief:
+        """The belief of λ; the second part must be negative."""
+        if not (np.asarray(natural.second) < 0.0).all():
+            raise ValueError("no Gaussian has these natural parameters: the second part is −1/(2·std²), below 0 everywhere")
+        variance = -0.5 / natural.second
+        return Belief(natural.first * variance, np.sqrt(variance))
+
+    def expectation(self, belief: Belief) -> Expectation:
+        """μ of a belief."""
+        return Expectation(np.array(belief.mean), np.square(belief.mean) + np.square(belief.std))
+
+    def from_expectation(self, expectation: Expectation) -> Belief:
+        """The belief of μ. A std that is small beside its mean has lost digits in E[θ²]: (mean/std)²·1e-16 of it."""
+        variance = expectation.second - np.square(expectation.first)
+        if not (variance >= 0.0).all():
+            raise ValueError("no Gaussian has these expectation parameters: E[θ²] is below E[θ]²")
+        return Belief(np.array(expectation.first), np.sqrt(variance))
+
+    # --- parts of the compiled loop
+
+    @staticmethod
+    def views(belief: Any, totals: Any, dim: int) -> Any:
+        return belief[:dim], belief[dim:], totals[:dim], totals[dim:]
+
+    @staticmethod
+    def columns(table: Any) -> Any:
+        return table[:, 0], table[:, 1], table[:, 2], table[:, 3 if keeps_std_total() else 2]
+
+    @staticmethod
+    def moments(views: Any, rows: Any, event: Event) -> Moments:
+        whole, rest = halves(event)
+        return together(_moments_of(views, rows, whole), _moments_of(views, rows, rest))
+
+    @staticmethod
+    def expect(views: Any, rows: Any, event: Event) -> None:
+        mean, std, mean_total, std_total = views
+        for k in range(event.start, event.stop):
+            j = position(rows, k)
+            ns.prefetch(mean, j)
+            ns.prefetch(std, j)
+            ns.prefetch(mean_total, j)
+            if keeps_std_total():
+                ns.prefetch(std_total, j)
+
+    @staticmethod
+    def missing_variance(views: Any, rows: Any, event: Event) -> Real:
+        mean, std, _, _ = views
+        total = 0.0
+        for k in range(event.start, event.stop):
+            j = position(rows, k)
+            total += mean[j] * mean[j] + std[j] * std[j] if lacks(rows, event, k) else 0.0
+        return total
+
+    @staticmethod
+    def variance_after(views: Any, rows: Any, event: Event, law: Moments, growth: Real) -> tuple[Real, Real]:
+        _, std, _, _ = views
+        growth = number(growth)
+        variance = decay = 0.0
+        for k in range(event.start, event.stop):
+            spread = std[position(rows, k)] * value(rows, event, k)
+            part = spread * spread / (1.0 + growth * spread * spread)
+            variance += part
+            decay += part * part
+        return variance, decay
+
+    @staticmethod
+    def squares(views: Any) -> tuple[Real, Real]:
+        mean, std, _, _ = views
+        means = stds = 0.0
+        for j in range(len(mean)):
+            means += mean[j] * mean[j]
+            stds += std[j] * std[j]
+        return means, stds
+
+    @staticmethod
+    def advance(views: Any, rows: Any, event: Event, turn: Turn, frame: Any) -> None:
+        mean, std, mean_total, std_total = views
+        around = _around(frame)
+        for k in range(event.start, event.stop):
+            j = position(rows, k)
+            totals = Totals(mean_total[j], std_total[j] if keeps_std_total() else number(0.0))
+            new, totals = _stepped(Belief(mean[j], std[j]), totals, value(rows, event, k), turn, around, j)
+            mean[j], std[j], mean_total[j] = new.mean, new.std, totals.mean
+            if keeps_std_total():
+                std_total[j] = totals.std
+
+    @staticmethod
+    def advance_together(views: Any, rows: Any, event: Event, turn: Turn, frame: Any) -> None:
+        """The same for a sparse row and a rule that takes roots: a few coordinates at a time, as vectors, and then each home.
+
+        A compiler that does not know the coordinates to differ would take them one by one.
+        """
+        mean, std, mean_total, _ = views
+        around = _around(frame)
+        means, stds, totals = ns.scratch(mean), ns.scratch(mean), ns.scratch(mean)
+        first = event.start
+        while first < event.stop:
+            count = min(np.uint64(ns.SCRATCH), event.stop - first)
+            for i in range(count):
+                j = position(rows, first + i)
+                now, total = Belief(mean[j], std[j]), Totals(mean_total[j], number(0.0))
+                new, total = _stepped(now, total, value(rows, event, first + i), turn, around, j)
+                means[i], stds[i], totals[i] = new.mean, new.std, total.mean
+            for i in range(count):
+                j = position(rows, first + i)
+                mean[j], std[j], mean_total[j] = means[i], stds[i], totals[i]
+            first += count
+
+    @classmethod
+    def advance_for(cls, rule: Any, *, sparse: bool = False) -> Callable[..., None]:
+        return cls.advance_together if sparse and rule.takes_roots and not rule.keeps_std_total else cls.advance
+
+    forget = staticmethod(forgetting.mean_field)
+
+
+def _precision(belief: Belief) -> Vector:
+    zero = np.flatnonzero(np.asarray(belief.std) <= 0.0)
+    if len(zero):
+        raise ValueError(
+            f"coordinate {zero[0]} has std 0: it has no natural parameters; use a rule that keeps std > 0 (SVA, NGVI)"
+        )
+    return np.asarray(1.0 / np.square(belief.std))
+
+
+def _moments_of(views: Any, rows: Any, part: Event) -> Moments:
+    mean, std, _, _ = views
+    prediction = variance = row_square = spread_square = 0.0
+    for k in range(part.start, part.stop):
+        j, x = position(rows, k), value(rows, part, k)
+        spread = std[j] * x
+        prediction += mean[j] * x
+        variance += spread * spread
+        row_square += x * x
+        spread_square += (spread * x) * (spread * x)
+    return Moments(prediction, variance, variance, row_square, spread_square, blur(views, rows, part))
+
+
+def _around(frame: Any) -> Any:
+    """What a step reads of the frame: looked up once, not once a coordinate."""
+    prior = frame[PRIOR_MEAN], frame[PRIOR_STD]
+    return prior, (frame[MEAN_LOW], frame[MEAN_HIGH]), (frame[STD_LOW], frame[STD_HIGH])
+
+
+def _stepped(now: Belief, totals: Totals, x: Real, turn: Turn, around: Any, j: int) -> tuple[Belief, Totals]:
+    """One coordinate behind an event, and its sums with it."""
+    _, seen, taken, ridge, rates = turn
+    (prior_mean, prior_std), (mean_low, mean_high), (std_low, std_high) = around
+    gradient, slope = Gradient(taken.slope * x, taken.curvature * x * x), seen.slope * x
+    if ridge > 0.0:
+        gradient = Gradient(gradient.mean + ridge * now.mean, gradient.curvature + ridge)
+        slope += ridge * now.mean
+    totals = Totals(totals.mean + slope, totals.std + gradient.curvature * now.std if keeps_std_total() else totals.std)
+    new = new_belief(now, gradient, totals, rates, Prior(at(prior_mean, j), at(prior_std, j)))
+    mean = ns.minimum(ns.maximum(new.mean, at(mean_low, j)), at(mean_high, j))
+    std = new.std if rates.gentle else ns.minimum(ns.maximum(new.std, at(std_low, j)), at(std_high, j))
+    return Belief(mean, std), totals

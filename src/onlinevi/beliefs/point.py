@@ -1,0 +1,135 @@
+"""A single point: no spread, no posterior. The belief of plain online gradient descent."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, NoReturn
+
+import numpy as np
+
+from onlinevi.beliefs import forgetting
+from onlinevi.beliefs.base import MEAN_HIGH, MEAN_LOW, PRIOR_MEAN, PRIOR_STD, Box, Family, PerCoordinate, frozen
+from onlinevi.engine import Belief, Event, Gradient, Moments, Prior, Real, Totals, Turn, Vector, ns
+from onlinevi.engine.holes import at, blur, halves, lacks, new_belief, position, value
+from onlinevi.engine.reading import together
+
+
+@dataclass(frozen=True)
+class Point(Family):
+    """A point that starts at ``prior_mean`` and stays in the box."""
+
+    prior_mean: PerCoordinate = 0.0
+    box: Box | None = field(default_factory=Box)
+    gaussian: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "prior_mean", frozen(self.prior_mean))
+
+    def belief_size(self, dim: int) -> int:
+        return dim
+
+    def init(self, dim: int) -> Belief:
+        return Belief(np.full(dim, self.prior_mean), np.zeros(dim))
+
+    def pack(self, belief: Belief) -> Vector:
+        return np.asarray(belief.mean, dtype=float)
+
+    def unpack(self, packed: Vector, dim: int) -> Belief:
+        std = np.zeros_like(packed)
+        std.setflags(write=False)
+        return Belief(packed, std)
+
+    def sample(self, belief: Belief, rng: np.random.Generator, count: int | None = None) -> Vector:
+        """The point itself, ``count`` times over if asked."""
+        return np.array(belief.mean if count is None else np.tile(belief.mean, (count, 1)))
+
+    def kl(self, belief: Belief, other: Belief | None = None) -> NoReturn:
+        _no_density("KL divergence")
+
+    def natural(self, belief: Belief) -> NoReturn:
+        _no_density("natural parameters")
+
+    def expectation(self, belief: Belief) -> NoReturn:
+        _no_density("expectation parameters")
+
+    def merge(self, beliefs: Sequence[Belief]) -> NoReturn:
+        _no_density("merge")
+
+    # --- parts of the compiled loop
+
+    @staticmethod
+    def views(belief: Any, totals: Any, dim: int) -> Any:
+        return belief, totals
+
+    @staticmethod
+    def columns(table: Any) -> Any:
+        return table[:, 0], table[:, 1]
+
+    @staticmethod
+    def moments(views: Any, rows: Any, event: Event) -> Moments:
+        whole, rest = halves(event)
+        if whole.stop > whole.start:
+            return together(_moments_of(views, rows, whole), _moments_of(views, rows, rest))
+        return _moments_of(views, rows, rest)  # the next event waits for every sum: a short row is quicker without this one
+
+    @staticmethod
+    def expect(views: Any, rows: Any, event: Event) -> None:
+        mean, totals = views
+        for k in range(event.start, event.stop):
+            ns.prefetch(mean, position(rows, k))
+            ns.prefetch(totals, position(rows, k))
+
+    @staticmethod
+    def missing_variance(views: Any, rows: Any, event: Event) -> Real:
+        mean, _ = views
+        total = 0.0
+        for k in range(event.start, event.stop):
+            j = position(rows, k)
+            total += mean[j] * mean[j] if lacks(rows, event, k) else 0.0
+        return total
+
+    @staticmethod
+    def variance_after(views: Any, rows: Any, event: Event, law: Moments, growth: Real) -> tuple[Real, Real]:
+        return 0.0, 0.0
+
+    @staticmethod
+    def squares(views: Any) -> tuple[Real, Real]:
+        mean, _ = views
+        total = 0.0
+        for j in range(len(mean)):
+            total += mean[j] * mean[j]
+        return total, 0.0
+
+    @staticmethod
+    def advance(views: Any, rows: Any, event: Event, turn: Turn, frame: Any) -> None:
+        ns.short_vectors()
+        mean, totals = views
+        _, seen, taken, ridge, rates = turn
+        prior_mean, prior_std, low, high = frame[PRIOR_MEAN], frame[PRIOR_STD], frame[MEAN_LOW], frame[MEAN_HIGH]
+        for k in range(event.start, event.stop):
+            j, x = position(rows, k), value(rows, event, k)
+            now = Belief(mean[j], 1.0)  # a rule that scales by the std takes plain steps
+            gradient, total = Gradient(taken.slope * x, 0.0), Totals(totals[j] + seen.slope * x, 0.0)
+            if ridge > 0.0:
+                gradient, total = Gradient(gradient.mean + ridge * now.mean, ridge), Totals(total.mean + ridge * now.mean, 0.0)
+            new = new_belief(now, gradient, total, rates, Prior(at(prior_mean, j), at(prior_std, j)))
+            totals[j] = total.mean
+            mean[j] = ns.minimum(ns.maximum(new.mean, at(low, j)), at(high, j))
+
+    forget = staticmethod(forgetting.point)
+
+
+def _no_density(what: str) -> NoReturn:
+    raise TypeError(f"a Point has no density, hence no {what}: use MeanField()")
+
+
+def _moments_of(views: Any, rows: Any, part: Event) -> Moments:
+    ns.short_vectors()  # the next event waits for these sums; what is left behind the last long vector is summed after it
+    mean, _ = views
+    prediction = row_square = 0.0
+    for k in range(part.start, part.stop):
+        j, x = position(rows, k), value(rows, part, k)
+        prediction += mean[j] * x
+        row_square += x * x
+    return Moments(prediction, 0.0, row_square, row_square, 0.0, blur(views, rows, part))

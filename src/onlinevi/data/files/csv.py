@@ -1,0 +1,218 @@
+"""CSV with a header. Each block of whole records is parsed by pyarrow; a row with the wrong number of fields is refused.
+
+A quote opens a field only at the field's start, and is doubled within it. Columns are text, or floats where asked for: types
+guessed from a first block would have to be taken back later.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Iterator, Sequence, Set
+from dataclasses import replace
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from onlinevi.data.files.batch import Piece
+from onlinevi.data.files.extra import arrow
+from onlinevi.data.files.lines import blocks
+from onlinevi.data.files.refused import BadInput, Refused
+from onlinevi.data.files.source import Source
+from onlinevi.data.files.values import MISSING
+
+DELIMITERS = (",", ";", "\t", "|")
+LONGEST_RUN = 1 << 20
+"""A quoted field closes within so many bytes of a quote; else its opening quote is a mistake, and costs one line."""
+UNCLOSED = "a quote that never closes"
+
+
+def read_csv(
+    source: Source, numbers: Set[str], delimiter: str | None = None, names: Sequence[str] | None = None
+) -> Iterator[Piece]:
+    """The rows, block by block. ``numbers`` is looked at before each block: these columns come as floats where they are."""
+    grammar = _grammar(delimiter or _sniffed(source))
+    names = None if names is None else _checked(source, names)
+    line = 1
+    for block in blocks(source, grammar.cut):
+        line += block.count(b"\n")
+        if names is None:
+            names, block = _header(source, grammar, block)
+        if names is not None:
+            piece = _piece(_Block(source.name, line - block.count(b"\n"), block, names, grammar), numbers)
+            if piece.count:
+                yield piece
+    if names is None:
+        raise BadInput(f"{source.name}: empty; CSV needs a header line")
+
+
+class _Grammar(NamedTuple):
+    delimiter: str
+    records: re.Pattern[bytes]
+    record: re.Pattern[bytes]
+    hopeless: re.Pattern[bytes]
+
+    def cut(self, data: bytes, last: bool) -> int:
+        if b'"' not in data:
+            return len(data) if last else data.rfind(b"\n") + 1
+        if end := _plain_end(data, self.delimiter):
+            return end
+        match = self.records.match(data)
+        end = match.end() if match else 0
+        # An unclosed quote that stands first is a block of its own, up to its line's end.
+        return end or (data.find(b"\n") + 1 if last or self.hopeless.match(data) else 0)
+
+
+def _plain_end(data: bytes, delimiter: str) -> int:
+    """Where the last record ends if all quotes enclose whole fields, as in most files; 0 if not, or if none ends."""
+    characters = np.frombuffer(b"\n" + data + b"\n", dtype=np.uint8)
+    quotes = np.flatnonzero(characters == ord('"'))
+    opening, closing = quotes[: len(quotes) // 2 * 2 : 2], quotes[1::2]
+    begins = np.isin(characters[quotes[::2] - 1], list(f'\n"{delimiter}'.encode())).all()
+    ends = np.isin(characters[closing + 1], list(f'\n\r"{delimiter}'.encode())).all()
+    if not (begins and ends) or (closing - opening).max(initial=0) > LONGEST_RUN:
+        return 0
+    end = data.rfind(b"\n")
+    while (before := int(np.searchsorted(quotes, end + 1))) % 2:  # within a field
+        end = data.rfind(b"\n", 0, int(quotes[before - 1]) - 1)
+    return end + 1
+
+
+@lru_cache
+def _grammar(delimiter: str) -> _Grammar:
+    stop = re.escape(delimiter).encode()
+    run = rb'[^"]{0,%d}+' % LONGEST_RUN
+    opened = rb'"' + run + rb'(?:""' + run + rb")*+"
+    field = rb'(?:%b"[^%b\n]*+|[^"%b\n][^%b\n]*+)?+' % (opened, stop, stop, stop)
+    record = rb'(?:[^"\n]*+\n|%b(?:%b%b)*+\n)' % (field, stop, field)
+    hopeless = rb'(?:%b%b)*+%b[^"]' % (field, stop, opened)
+    return _Grammar(delimiter, re.compile(record + rb"*+"), re.compile(record), re.compile(hopeless))
+
+
+class _Block(NamedTuple):
+    source: str
+    line: int
+    content: bytes
+    names: tuple[str, ...]
+    grammar: _Grammar
+
+    def records(self) -> list[tuple[int, bytes]]:
+        """Line and content of each record that is not blank."""
+        found, line = [], self.line
+        for record in self.grammar.record.findall(self.content):
+            if record.strip(b"\r\n"):
+                found.append((line, record))
+            line += record.count(b"\n")
+        return found
+
+
+def _piece(block: _Block, numbers: Set[str]) -> Piece:
+    if not block.content.strip(b"\r\n"):
+        return Piece(0, {})
+    if b'"' in block.content and not block.grammar.record.match(block.content):
+        text = block.content.decode(errors="replace").rstrip()
+        return Piece(1, {}, refused=[Refused(block.source, 0, None, UNCLOSED, text, block.line)])
+    try:
+        return _parsed(block, numbers)
+    except UnicodeDecodeError:
+        return _parsed_utf8(block, numbers)
+
+
+def _parsed(block: _Block, numbers: Set[str]) -> Piece:
+    if not block.content.isascii():
+        block.content.decode()
+    try:
+        table, bad = _table(block, numbers)
+    except arrow().ArrowInvalid:
+        table, bad = _table(block, frozenset())  # some field is no number: the schema says which, and what then
+    columns = {name: table[name].combine_chunks() for name in block.names}
+    if not bad:
+        return Piece(table.num_rows, columns)
+    records, refused = block.records(), []
+    for number, fields, text in bad:
+        reason = f"{fields} fields, the header has {len(block.names)}"
+        refused.append(Refused(block.source, number, None, reason, text, records[number][0]))
+    return Piece(table.num_rows + len(bad), columns, refused=refused)
+
+
+def _parsed_utf8(block: _Block, numbers: Set[str]) -> Piece:
+    """The rows that are UTF-8; the others are refused."""
+    refused, good, places = [], [], []
+    for number, (line, record) in enumerate(records := block.records()):
+        try:
+            record.decode()
+        except UnicodeDecodeError as error:
+            reason = f"not UTF-8 at byte {error.start}; convert the file, for instance by iconv -f latin1 -t utf-8"
+            refused.append(Refused(block.source, number, None, reason, record.decode(errors="replace").rstrip(), line))
+        else:
+            good.append(record)
+            places.append(number)
+    piece = _piece(block._replace(content=b"".join(good)), numbers)
+    moved = [bad._replace(row=places[bad.row], line=records[places[bad.row]][0]) for bad in piece.refused]
+    return replace(piece, count=len(records), refused=sorted(refused + moved, key=lambda bad: bad.row))
+
+
+def _table(block: _Block, numbers: Set[str]) -> tuple[Any, list[tuple[int, int, str]]]:
+    pa, reader = arrow(), arrow("csv")
+    bad: list[tuple[int, int, str]] = []
+
+    def skip(row: Any) -> str:
+        bad.append((row.number - 1, row.actual_columns, row.text))
+        return "skip"
+
+    quoted = b'"' in block.content
+    table = reader.read_csv(
+        pa.BufferReader(block.content),
+        # One thread: only then are bad rows numbered.
+        read_options=reader.ReadOptions(column_names=list(block.names), use_threads=False, block_size=len(block.content) + 1),
+        parse_options=reader.ParseOptions(
+            delimiter=block.grammar.delimiter,
+            quote_char='"' if quoted else False,
+            newlines_in_values=quoted,
+            invalid_row_handler=skip,
+        ),
+        convert_options=reader.ConvertOptions(
+            column_types={name: pa.float64() if name in numbers else pa.string() for name in block.names},
+            null_values=list(MISSING),
+            strings_can_be_null=False,
+        ),
+    )
+    return table, bad
+
+
+def _sniffed(source: Source) -> str:
+    """The delimiter that the header has most of, outside quotes."""
+    header = re.sub(r'"[^"]*"?', "", source.first_line().decode(errors="replace"))
+    return max(DELIMITERS, key=header.count)
+
+
+def _header(source: Source, grammar: _Grammar, block: bytes) -> tuple[tuple[str, ...] | None, bytes]:
+    """The names, and the rows behind them; no names yet where the block is blank."""
+    block = block.lstrip(b"\r\n")
+    if not block:
+        return None, block
+    match = grammar.record.match(block)
+    if match is None:
+        raise BadInput(f"{source.name}: the header has {UNCLOSED}")
+    names = next(csv.reader([match.group().decode(errors="replace")], delimiter=grammar.delimiter))
+    if all(_is_number(name) for name in names):
+        raise BadInput(f"{source.name}: the first line holds numbers, no header: give names=, one a column ({len(names)})")
+    return _checked(source, names), block[match.end() :]
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _checked(source: Source, names: Sequence[str]) -> tuple[str, ...]:
+    """Names that tell columns apart; a column without one gets its place."""
+    names = tuple(name.strip() or f"column_{place}" for place, name in enumerate(names))
+    twice = next((name for place, name in enumerate(names) if name in names[:place]), None)
+    if twice is not None:
+        raise BadInput(f"{source.name}: two columns are called {twice!r}: give names=, one a column ({len(names)})")
+    return names

@@ -1,0 +1,81 @@
+"""What was read, as a checksum that grows with it."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any, NamedTuple
+
+from onlinevi.data.files.refused import BadInput
+
+FIRST_PREFIX = 4096
+"""The shortest beginning with a sum of its own: shorter ones may be a header alone."""
+
+
+class Position(NamedTuple):
+    """How far a stream has been read: rows delivered or refused, and the sha256 of the first ``bytes`` bytes of its source."""
+
+    source: str
+    rows: int
+    bytes: int
+    sha256: str
+    prefixes: tuple[tuple[int, str], ...] = ()
+    """The sha256 of the first 2^k bytes, for each k: by these, sources read to different ends are known as one."""
+
+    def begins_like(self, other: Position) -> bool:
+        """Whether both were read from one source, as far as sums tell: they agree on the longest beginning that both have."""
+        own, its = (dict([*position.prefixes, (position.bytes, position.sha256)]) for position in (self, other))
+        common = own.keys() & its.keys()
+        return bool(common) and own[max(common)] == its[max(common)]
+
+    def to_json(self) -> list[Any]:
+        return [*self[:4], [list(prefix) for prefix in self.prefixes]]
+
+    @staticmethod
+    def from_json(saved: list[Any]) -> Position:
+        """The position that ``to_json`` gave; before there were prefixes it had four parts."""
+        source, rows, size, sha256, *prefixes = saved
+        return Position(source, rows, size, sha256, tuple((length, own) for part in prefixes for length, own in part))
+
+
+class Digest:
+    """The sha256 of the bytes so far, as they are stored. ``expected`` is a position these bytes have to pass through."""
+
+    def __init__(self, expected: Position | None = None) -> None:
+        self.bytes = 0
+        self.prefixes: tuple[tuple[int, str], ...] = ()
+        self._sha = hashlib.sha256()
+        self._expected = expected
+
+    def add(self, data: bytes) -> None:
+        if self._expected is not None and self.bytes + len(data) >= self._expected.bytes:
+            before = self._expected.bytes - self.bytes
+            self._take(data[:before])
+            data = data[before:]
+            self._check(self._expected)
+        self._take(data)
+
+    @property
+    def sha256(self) -> str:
+        return self._sha.hexdigest()
+
+    def finish(self) -> None:
+        """At the end of the source: a position beyond it was never passed."""
+        if self._expected is not None:
+            raise BadInput(f"the source ends after {self.bytes} bytes, {self._expected.bytes} were read before: it was cut")
+
+    def _take(self, data: bytes) -> None:
+        while self.bytes + len(data) >= (mark := FIRST_PREFIX << len(self.prefixes)):
+            before, data = data[: mark - self.bytes], data[mark - self.bytes :]
+            self._sha.update(before)
+            self.bytes = mark
+            self.prefixes += ((mark, self.sha256),)
+        self._sha.update(data)
+        self.bytes += len(data)
+
+    def _check(self, expected: Position) -> None:
+        if self.sha256 != expected.sha256:
+            raise BadInput(
+                f"the first {expected.bytes} bytes are not those read before (sha256 {self.sha256[:12]}…, then "
+                f"{expected.sha256[:12]}…): resume from the same source, or start anew"
+            )
+        self._expected = None

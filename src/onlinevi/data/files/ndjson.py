@@ -1,0 +1,74 @@
+"""NDJSON: one object a line. Objects within objects become columns such as ``user.age``; a list is refused."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from onlinevi.data.files.batch import Piece
+from onlinevi.data.files.extra import arrow
+from onlinevi.data.files.lines import blocks
+from onlinevi.data.files.refused import Refused
+from onlinevi.data.files.source import Source
+from onlinevi.data.files.values import EXACT, value_text
+
+
+def read_ndjson(source: Source) -> Iterator[Piece]:
+    """The rows, block by block. A column that a block lacks is missing in all its rows."""
+    line = 0
+    for block in blocks(source):
+        rows: list[dict[str, Any]] = []
+        refused: list[Refused] = []
+        for text in block.split(b"\n")[:-1]:
+            line += 1
+            if not text.strip():
+                continue
+            try:
+                rows.append(_row(text))
+            except _NotARow as error:
+                place = len(rows) + len(refused)
+                refused.append(Refused(source.name, place, error.column, error.reason, text.decode(errors="replace"), line))
+        if rows or refused:
+            names = dict.fromkeys(name for row in rows for name in row)
+            columns = {name: _column([row.get(name) for row in rows]) for name in names}
+            yield Piece(len(rows) + len(refused), columns, refused=refused)
+
+
+class _NotARow(Exception):
+    def __init__(self, reason: str, column: str | None = None) -> None:
+        super().__init__(reason)
+        self.reason, self.column = reason, column
+
+
+def _row(text: bytes) -> dict[str, Any]:
+    try:
+        row = json.loads(text)
+        if not isinstance(row, dict):
+            raise _NotARow(f"a JSON {type(row).__name__}, needs an object")
+        if b"\\ud" in text.lower():
+            json.dumps(row, ensure_ascii=False).encode()  # half a character is JSON, but no text
+        return dict(_flat("", row))
+    except (ValueError, RecursionError) as error:
+        raise _NotARow(f"not JSON ({error})") from error
+
+
+def _flat(prefix: str, row: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+    for name, value in row.items():
+        if isinstance(value, dict):
+            yield from _flat(f"{prefix}{name}.", value)
+        elif isinstance(value, list):
+            raise _NotARow("a list, needs one value; spread it over columns", f"{prefix}{name}")
+        else:
+            yield f"{prefix}{name}", value
+
+
+def _column(values: list[Any]) -> Any:
+    """An array of one type; of text where types are mixed."""
+    pa = arrow()
+    kinds = {type(value) for value in values if value is not None}
+    if kinds == {int, float} and all(abs(value) <= EXACT for value in values if type(value) is int):
+        return pa.array([None if value is None else float(value) for value in values], pa.float64())
+    if len(kinds) > 1 or (kinds == {int} and not all(-(2**63) <= value < 2**63 for value in values if value is not None)):
+        return pa.array([value if value is None or isinstance(value, str) else value_text(value) for value in values])
+    return pa.array(values)

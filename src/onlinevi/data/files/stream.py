@@ -1,0 +1,186 @@
+"""A source as a stream of batches: its rows numbered, bad ones reported, and never more in memory than a few blocks."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Generator, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+
+import numpy as np
+
+from onlinevi.data.files.batch import Batch, Piece
+from onlinevi.data.files.csv import read_csv
+from onlinevi.data.files.digest import Digest, Position
+from onlinevi.data.files.formats import Format, format_of
+from onlinevi.data.files.libsvm import read_libsvm
+from onlinevi.data.files.ndjson import read_ndjson
+from onlinevi.data.files.refused import BadInput, Policy, Stop
+from onlinevi.data.files.source import Source, parts
+from onlinevi.data.files.tables import read_arrow, read_parquet
+
+SAME_COLUMNS: set[Format] = {"csv", "parquet", "arrow"}
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How a source is read: the settings of ``open_stream``."""
+
+    format: str | None
+    batch_rows: int
+    bad: Policy
+    skip_rows: int
+    end_row: int | None
+    delimiter: str | None
+    names: Sequence[str] | None
+
+    def __post_init__(self) -> None:
+        if self.batch_rows < 1:
+            raise ValueError(f"batch_rows={self.batch_rows}: needs at least one")
+        if self.skip_rows < 0:
+            raise ValueError(f"skip_rows={self.skip_rows}: needs a number from 0")
+        if self.end_row is not None and self.end_row < 0:
+            raise ValueError(f"end_row={self.end_row}: needs a number from 0")
+        if self.delimiter is not None and (len(self.delimiter) != 1 or self.delimiter in '"\r\n'):
+            raise ValueError(f"delimiter={self.delimiter!r}: needs one character, no quote and no line end")
+
+
+class Stream:
+    """Batches in order, once. Close it, or use it in a ``with``; after Ctrl-C ``position`` says what was delivered."""
+
+    def __init__(self, source: str, reading: Reading, digest: Digest) -> None:
+        self.source, self.parts = source, parts(source)
+        self.numbers: set[str] = set()
+        """Columns of CSV to be read as floats from the next block on, where all their fields are numbers."""
+        self.live = False
+        """Whether rows come from a pipe, which may pause."""
+        self._reading, self._digest = reading, digest
+        self._rows = reading.skip_rows
+        self._waiting: deque[Batch] = deque()
+        self._failure: Exception | None = None
+        """What ended the stream behind the rows that wait."""
+        self._batches = self._read()
+
+    def __iter__(self) -> Iterator[Batch]:
+        return self
+
+    def __next__(self) -> Batch:
+        if self._failure is not None and not self._waiting:
+            raise self._failure
+        batch = self._waiting.popleft() if self._waiting else next(self._batches)
+        self._rows = int(batch.rows[-1]) + 1
+        return batch
+
+    def __enter__(self) -> Stream:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of the file; standard input stays open."""
+        self._batches.close()
+
+    @property
+    def position(self) -> Position:
+        """How far the stream has been read, to resume from and for the record."""
+        return Position(self.source, self._rows, self._digest.bytes, self._digest.sha256, self._digest.prefixes)
+
+    def peek(self, rows: int = 1000, at_least: int = 1) -> tuple[Batch, ...]:
+        """The first rows still to come, which stay to come; of a pipe, those that are there, but ``at_least`` so many."""
+        while sum(map(len, self._waiting)) < (at_least if self.live else rows):
+            try:
+                batch = next(self._batches, None)
+            except Exception as failure:
+                if not self._waiting:
+                    raise
+                self._failure, batch = failure, None
+            if batch is None:
+                break
+            self._waiting.append(batch)
+        seen, left = [], rows
+        for batch in self._waiting:
+            seen.append(batch.slice(0, min(left, len(batch))))
+            left -= len(seen[-1])
+        return tuple(batch for batch in seen if len(batch))
+
+    def _read(self) -> Generator[Batch]:
+        first, columns, end = 0, None, self._reading.end_row
+        for name in self.parts:
+            with Source(name, self._digest) as source:
+                self.live = source.live
+                kind = format_of(source, self._reading.format)
+                for piece in self._pieces(source, kind):
+                    if kind in SAME_COLUMNS and piece.columns:
+                        columns = columns or set(piece.columns)
+                        _check_columns(source.name, columns, set(piece.columns))
+                    yield from self._numbered(source.name, piece, first)
+                    first += piece.count
+                    if end is not None and first >= end:
+                        return
+        self._digest.finish()
+
+    def _pieces(self, source: Source, kind: Format) -> Iterator[Piece]:
+        if kind == "csv":
+            return read_csv(source, self.numbers, self._reading.delimiter, self._reading.names)
+        if kind == "ndjson":
+            return read_ndjson(source)
+        if kind == "libsvm":
+            return read_libsvm(source)
+        return read_parquet(source, self._reading.batch_rows) if kind == "parquet" else read_arrow(source)
+
+    def _numbered(self, name: str, piece: Piece, first: int) -> Iterator[Batch]:
+        """The piece's rows that are wanted, in batches; each bad row is reported before the batch it would be in."""
+        rows, reading = first + piece.good, self._reading
+        batch = Batch(name, rows, piece.columns, piece.matrix)
+        end = first + piece.count if reading.end_row is None else reading.end_row
+        moved = (bad._replace(row=first + bad.row) for bad in piece.refused)
+        refused = deque(bad for bad in moved if reading.skip_rows <= bad.row < end)
+        last = int(np.searchsorted(rows, end))
+        for start in range(int(np.searchsorted(rows, reading.skip_rows)), last, reading.batch_rows):
+            stop = min(start + reading.batch_rows, last)
+            while refused and refused[0].row < rows[stop - 1]:
+                bad = refused.popleft()
+                try:
+                    reading.bad(bad)
+                except Exception:
+                    before = int(np.searchsorted(rows, bad.row))
+                    if before > start:
+                        yield batch.slice(start, before)
+                    raise
+            yield batch.slice(start, stop)
+        for bad in refused:
+            reading.bad(bad)
+
+
+def _check_columns(name: str, wanted: set[str], found: set[str]) -> None:
+    if found != wanted:
+        lacks, more = sorted(wanted - found), sorted(found - wanted)
+        raise BadInput(f"{name}: its columns are not those of the parts before it: it lacks {lacks}, and has {more} more")
+
+
+def open_stream(
+    source: str | Path,
+    *,
+    format: str | None = None,  # noqa: A002
+    batch_rows: int = 8192,
+    bad: Policy | None = None,
+    skip_rows: int = 0,
+    end_row: int | None = None,
+    resume: Position | None = None,
+    delimiter: str | None = None,
+    names: Sequence[str] | None = None,
+) -> Stream:
+    """A file, a folder of parts, or ``-`` for standard input, as a stream of batches of at most ``batch_rows`` rows.
+
+    ``format`` is csv, ndjson, parquet, arrow or libsvm; None finds out. ``bad`` says what becomes of rows that cannot be read:
+    ``Stop()`` (the default), ``Skip()``, ``Collect(path)``, or any function. ``skip_rows`` leaves out the first rows,
+    ``end_row`` the row of this number, counted from 0, and all behind it; ``resume`` skips up to a position of an earlier
+    stream, and refuses a source whose bytes up to there have changed. ``delimiter`` and ``names`` are for CSV: names for a
+    file without a header.
+    """
+    if resume is not None and skip_rows:
+        raise ValueError(f"skip_rows={skip_rows} beside resume: a position brings its own number of rows; give one of them")
+    first = skip_rows if resume is None else resume.rows
+    return Stream(str(source), Reading(format, batch_rows, bad or Stop(), first, end_row, delimiter, names), Digest(resume))

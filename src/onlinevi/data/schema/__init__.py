@@ -1,0 +1,24 @@
+"""From the columns of a stream to the features and labels of a learner.
+
+>>> import tempfile, pathlib
+>>> from onlinevi.data import Columns, encode
+>>> from onlinevi.data import open_stream
+>>> path = pathlib.Path(tempfile.mkdtemp()) / "flats.csv"
+>>> _ = path.write_text("size,city,let\\n50,Rome,no\\n80,Oslo,yes\\n,Rome,yes\\n")
+>>> with open_stream(path) as stream:
+...     schema = Columns().learn(stream.peek(), target="let")
+...     for batch in stream:
+...         schema, rows = encode(schema, batch)
+>>> schema.task.why
+"two classes: 'no' is −1, 'yes' is +1"
+>>> [schema.name(place) for place in range(schema.width)]
+['size', 'city=Rome', 'city=Oslo']
+>>> rows.X.tolist(), rows.y.tolist()
+([[50.0, 1.0, 0.0], [80.0, 0.0, 1.0], [nan, 1.0, 0.0]], [-1.0, 1.0, 1.0])
+"""
+
+from onlinevi.data.schema.encode import Encoded, encode
+from onlinevi.data.schema.schema import Columns, Schema
+from onlinevi.data.schema.task import MOST_CLASSES, Task, guess_task
+
+__all__ = ["MOST_CLASSES", "Columns", "Encoded", "Schema", "Task", "encode", "guess_task"]

@@ -1,0 +1,172 @@
+"""How the columns of a stream become numbers: learned from the first rows, and growing as names and columns appear."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
+from typing import Any, Literal
+
+from onlinevi.data.files.batch import Batch
+from onlinevi.data.schema.categories import ONE
+from onlinevi.data.schema.cells import PARTS
+from onlinevi.data.schema.kinds import KINDS, Kind, kind_of
+from onlinevi.data.schema.task import Task, guess_task
+
+SPARSE_FROM = 200
+"""So many names in the first rows make a matrix sparse."""
+MOST_HASH_BITS = 28
+
+
+@dataclass(frozen=True)
+class Columns:
+    """What is wanted of the columns.
+
+    ``missing``: a missing value is "nan", "zero", or its row is to "refuse"; a missing name has none of its column's features.
+    ``keep`` and ``drop`` choose columns, ``kinds`` tells what they hold where the guess is wrong. The first ``max_categories``
+    names of a column have a feature each, the later ones share ``buckets``. With ``hash_bits`` all names of all columns share
+    2^bits features from the start. ``sparse`` asks for CSR or for a dense matrix; None decides by the first rows.
+    """
+
+    missing: Literal["nan", "zero", "refuse"] = "nan"
+    keep: tuple[str, ...] = ()
+    drop: tuple[str, ...] = ()
+    kinds: Mapping[str, Kind] = field(default_factory=dict)
+    max_categories: int = 100
+    buckets: int = 32
+    hash_bits: int | None = None
+    sparse: bool | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "keep", tuple(self.keep))
+        object.__setattr__(self, "drop", tuple(self.drop))
+        object.__setattr__(self, "kinds", dict(self.kinds))
+        if self.missing not in ("nan", "zero", "refuse"):
+            raise ValueError(f"missing={self.missing!r}: needs nan, zero or refuse")
+        wrong = next((kind for kind in self.kinds.values() if kind not in KINDS), None)
+        if wrong is not None:
+            raise ValueError(f"kinds has {wrong!r}: needs one of {', '.join(KINDS)}")
+        if self.max_categories < 0 or self.buckets < 1:
+            raise ValueError(f"max_categories={self.max_categories}, buckets={self.buckets}: need at least 0 and 1")
+        if self.hash_bits is not None and not 1 <= self.hash_bits <= MOST_HASH_BITS:
+            raise ValueError(f"hash_bits={self.hash_bits}: needs 1 to {MOST_HASH_BITS}; 18 is a common choice")
+
+    def learn(self, seen: Sequence[Batch], target: str | None = None, task: Task | Literal["classes"] | None = None) -> Schema:
+        """The schema for a stream that begins with these rows, as ``stream.peek()`` gives them.
+
+        ``task="classes"`` tells that the labels are classes, whose names are those of these rows.
+        """
+        if not any(map(len, seen)):
+            raise ValueError("no rows to learn the columns from: the stream is empty")
+        of_indices = any(batch.matrix is not None for batch in seen)
+        if of_indices and self.hash_bits is not None:
+            raise ValueError(f"hash_bits={self.hash_bits}: is for names, and this file has indices")
+        names = list(dict.fromkeys(name for batch in seen for name in batch.columns))
+        asked = [*self.keep, *self.drop, *self.kinds, *([] if target is None else [target])]
+        unknown = [name for name in asked if name not in names]
+        if unknown:
+            raise ValueError(f"no column is called {unknown[0]!r}: the first rows have {', '.join(map(repr, names))}")
+        if target is not None and not isinstance(task, Task):
+            labels = [batch.columns[target] for batch in seen if target in batch.columns]
+            task = guess_task(labels, classes=task == "classes")
+        schema = Schema(self, target, task if isinstance(task, Task) else None, {}, ())
+        wanted = [] if of_indices else [name for name in names if schema.wants(name)]
+        blocks = {name: [batch.columns[name] for batch in seen if name in batch.columns] for name in wanted}
+        kinds = {name: schema.told(name) or kind_of(name, blocks[name]) for name in wanted}
+        features = tuple((name, part) for name, kind in kinds.items() if kind for part in PARTS[kind])
+        return replace(schema, kinds=kinds, features=features, sparse=self._is_sparse(seen, kinds, of_indices))
+
+    def _is_sparse(self, seen: Sequence[Batch], kinds: Mapping[str, Kind | None], of_indices: bool) -> bool:
+        if self.sparse is not None:
+            return self.sparse
+        names = {
+            (name, text)
+            for name, kind in kinds.items()
+            if kind == "category"
+            for batch in seen
+            if name in batch.columns
+            for text in batch.columns[name].unique().to_pylist()
+        }
+        return self.hash_bits is not None or len(names) > SPARSE_FROM or of_indices
+
+
+@dataclass(frozen=True)
+class Schema:
+    """The features of a stream so far. A value: encoding a batch gives the next one, whose features begin with these."""
+
+    how: Columns
+    target: str | None
+    task: Task | None
+    kinds: Mapping[str, Kind | None]
+    """Of each column in use; None while it has had no value."""
+    features: tuple[tuple[str, str], ...]
+    """Column and part of each feature."""
+    sparse: bool = False
+    indices: int = 0
+    """How many features a sparse file has brought; they stand first."""
+
+    @property
+    def hashed(self) -> int:
+        """How many features the names share from the start; they stand first."""
+        return 0 if self.how.hash_bits is None else 1 << self.how.hash_bits
+
+    @property
+    def width(self) -> int:
+        """How many columns an encoded matrix has."""
+        return self.hashed + self.indices + len(self.features)
+
+    def name(self, place: int) -> str:
+        """What the feature in this place is called."""
+        if place < self.hashed:
+            return f"hash~{place}"
+        if place < self.hashed + self.indices:
+            return str(place - self.hashed)
+        column, part = self.features[place - self.hashed - self.indices]
+        return f"{column}.{part}" if part[:1].isalpha() else column + part
+
+    def kind(self, place: int) -> Kind | None:
+        """The kind of the column that the feature in this place is of."""
+        if place < self.hashed:
+            return "category"
+        first = self.hashed + self.indices
+        return "number" if place < first else self.kinds[self.features[place - first][0]]
+
+    @property
+    def numbers(self) -> set[str]:
+        """The columns that a reader may deliver as floats."""
+        found = {name for name, kind in self.kinds.items() if kind == "number"}
+        return found | ({self.target} if self.target is not None and self.task and self.task.kind != "classes" else set())
+
+    def wants(self, column: str) -> bool:
+        """Whether a column is in use."""
+        return column != self.target and column not in self.how.drop and (not self.how.keep or column in self.how.keep)
+
+    def told(self, column: str) -> Kind | None:
+        """The kind that was told of a column."""
+        return self.how.kinds.get(column)
+
+    @cached_property
+    def places(self) -> dict[tuple[str, str], int]:
+        """Where each feature stands."""
+        return {feature: place for place, feature in enumerate(self.features, self.hashed + self.indices)}
+
+    @cached_property
+    def categories(self) -> dict[str, int]:
+        """How many names of each column have a feature of their own."""
+        counts: dict[str, int] = {}
+        for column, part in self.features:
+            counts[column] = counts.get(column, 0) + part.startswith(ONE)
+        return counts
+
+    def to_json(self) -> str:
+        """All of it, for a checkpoint."""
+        return json.dumps(asdict(self), ensure_ascii=False)
+
+    @staticmethod
+    def from_json(text: str) -> Schema:
+        """The schema that ``to_json`` wrote."""
+        read: dict[str, Any] = json.loads(text)
+        task = read["task"] and Task(**{**read["task"], "names": tuple(read["task"]["names"])})
+        features = tuple((column, part) for column, part in read["features"])
+        return Schema(**{**read, "how": Columns(**read["how"]), "task": task, "features": features})

@@ -1,0 +1,117 @@
+"""What is to be predicted: classes, numbers or counts; guessed from labels, and said why."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+
+from onlinevi.data.files.values import MISSING, value_text
+from onlinevi.data.schema.categories import Names
+from onlinevi.data.schema.numbers import is_number, numbers
+from onlinevi.data.schema.texts import texts
+from onlinevi.engine import Vector
+
+TaskKind: TypeAlias = Literal["classes", "numbers", "counts"]
+LARGEST_COUNT = 100
+"""Whole numbers from 0 beyond this are more likely measured than counted."""
+
+MOST_CODES = 50
+MOST_CLASSES = 100
+"""New classes join up to here: a column in which every row has a name of its own is no target."""
+LACKS = "the label is missing"
+
+
+@dataclass(frozen=True)
+class Task:
+    """Labels as a loss wants them: −1 and +1 for two classes, 0, 1, 2 … for more, numbers as they are.
+
+    ``names`` are the classes in the order of these codes; of more than two, new ones join at the end as they come, up to
+    ``MOST_CLASSES``.
+    """
+
+    kind: TaskKind
+    names: tuple[str, ...] = ()
+    why: str = "told"
+
+    def __post_init__(self) -> None:
+        if self.kind not in ("classes", "numbers", "counts"):
+            raise ValueError(f"task={self.kind!r}: needs classes, numbers or counts")
+        if (self.kind == "classes") != (len(self.names) >= 2) or len(set(self.names)) != len(self.names):
+            raise ValueError(f"task={self.kind!r} with names={self.names!r}: classes need at least two names, others none")
+
+    def encode(self, values: Any) -> tuple[Task, Vector, dict[int, str]]:
+        """The labels, and why a row has none, by its place; new classes of more than two are taken in."""
+        if self.kind == "classes":
+            return self._classes(values)
+        found, bad = numbers(values)
+        missing = np.isnan(found) & ~bad
+        if self.kind == "counts":
+            bad |= ~missing & ~((found >= 0.0) & (found == np.floor(found)))
+        needs = "a whole number from 0" if self.kind == "counts" else "a finite number"
+        reasons = {int(i): LACKS if missing[i] else f"the label needs to be {needs}" for i in np.flatnonzero(bad | missing)}
+        return self, found, reasons
+
+    def _classes(self, values: Any) -> tuple[Task, Vector, dict[int, str]]:
+        spelled = Names.of(texts(values))
+        names = [_class_name(text, self.names) for text in spelled.different]
+        codes: dict[str | None, float] = {name: float(code) for code, name in enumerate(self.names)}
+        grows = len(self.names) > 2
+        if grows:
+            for _, number in spelled.met():
+                if names[number] is not None and len(codes) < MOST_CLASSES:
+                    codes.setdefault(names[number], float(len(codes)))
+        labels = np.array([codes.get(name, np.nan) for name in [*names, None]])[spelled.rows]  # −1 is the last: missing
+        other = f"a class beyond the first {MOST_CLASSES}" if grows else f"neither {self.names[0]!r} nor {self.names[1]!r}"
+        reasons = {}
+        for i in np.flatnonzero(np.isnan(labels)):
+            known = spelled.rows[i] >= 0 and names[spelled.rows[i]] is not None
+            reasons[int(i)] = f"the label is {other}" if known else LACKS
+        grown = replace(self, names=tuple(name for name in codes if name is not None))
+        return grown, labels if grows else 2.0 * labels - 1.0, reasons
+
+
+def guess_task(blocks: Iterable[Any], *, classes: bool = False) -> Task:
+    """What the labels seen so far look like. ``why`` is a sentence to show: a guess can be wrong, and can be told instead.
+
+    ``classes`` tells that they are classes, numbers too.
+    """
+    spelled = {_class_name(text) for values in blocks for text in texts(values).unique().to_pylist()}
+    names = sorted((name for name in spelled if name is not None), key=_order)
+    if not names:
+        raise ValueError("the target has no value in the rows seen: name another column, or tell the task")
+    if classes or not all(map(is_number, names)):
+        return _classes(names)
+    found = np.array([float(name) for name in names])
+    whole = bool((found == np.floor(found)).all())
+    if len(names) == 2 and whole:
+        return _classes(names)
+    if len(names) == 1 and whole:
+        raise ValueError(f"the target is {names[0]} in all rows seen: show more rows, or tell the task")
+    perhaps = "; if they are codes of classes, say so" if whole and len(names) <= MOST_CODES else ""
+    if whole and found[0] == 0.0 and found[-1] <= LARGEST_COUNT:
+        return Task("counts", why=f"counts: whole numbers from 0 to {names[-1]}, {len(names)} different ones{perhaps}")
+    return Task("numbers", why=f"numbers: {len(names)} different ones from {names[0]} to {names[-1]}{perhaps}")
+
+
+def _classes(names: list[str]) -> Task:
+    if len(names) == 1:
+        raise ValueError(f"the target is {names[0]!r} in all rows seen: show more rows, or name the classes")
+    shown = ", ".join(map(repr, names[:5])) + (", …" if len(names) > 5 else "")
+    why = f"two classes: {names[0]!r} is −1, {names[1]!r} is +1" if len(names) == 2 else f"{len(names)} classes: {shown}"
+    return Task("classes", tuple(names), why)
+
+
+def _order(name: str) -> tuple[bool, float, str]:
+    """Numbers by size, then words by the alphabet: no before yes, false before true."""
+    return (False, float(name), "") if is_number(name) else (True, 0.0, name)
+
+
+def _class_name(text: str | None, told: tuple[str, ...] = ()) -> str | None:
+    """A label as a name: 1 and 1.0 are one class. What spells a missing value is one, unless it was told to be a class."""
+    name = "" if text is None else text.strip()
+    if name in MISSING and name not in told:
+        return None
+    return value_text(float(name)) if is_number(name) else name

@@ -1,0 +1,89 @@
+"""Dates and times by their parts, in UTC: numbers that a linear model can use."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from onlinevi.data.files.extra import arrow
+from onlinevi.data.schema.numbers import is_missing
+from onlinevi.data.schema.texts import plain, texts
+from onlinevi.engine import Vector
+
+DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+TIME = re.compile(DATE.pattern + r"([ T][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,6})?)?(Z|[+-][0-9]{2}:[0-9]{2})?)?")
+
+DATE_PARTS = ("year", "month", "weekday", "year_sin", "year_cos")
+TIME_PARTS = (*DATE_PARTS, "hour", "day_sin", "day_cos")
+"""Month 1 to 12, weekday from Monday = 0, hour 0 to 23; sine and cosine of the share of the year and of the day gone by."""
+
+DAYS_A_YEAR = 365.2425
+
+
+def instants(values: Any) -> tuple[NDArray[np.datetime64], NDArray[np.bool_]]:
+    """The values to the microsecond, NaT where missing, and where they are no times although they are there."""
+    pa, types = arrow(), arrow().types
+    values = plain(values)
+    if types.is_date(values.type) or types.is_timestamp(values.type):
+        stamps = values.cast(pa.timestamp("us", getattr(values.type, "tz", None)), safe=False)
+        found = np.asarray(stamps.to_numpy(zero_copy_only=False), dtype="datetime64[us]")
+        return found, np.zeros(len(found), dtype=bool)
+    return _read(texts(values), is_missing(values))
+
+
+def parts(found: NDArray[np.datetime64], names: tuple[str, ...]) -> list[Vector]:
+    """Each part by name; NaN where missing."""
+    missing = np.isnat(found)
+    filled = np.where(missing, np.datetime64(0, "us"), found)
+    year, month, day = (filled.astype(f"datetime64[{unit}]") for unit in "YMD")
+    day_gone = (filled - day) / np.timedelta64(1, "D")
+    year_gone = 2.0 * np.pi * ((day - year.astype("datetime64[D]")) / np.timedelta64(1, "D") + day_gone) / DAYS_A_YEAR
+    of_day = 2.0 * np.pi * day_gone
+    known = {
+        "year": year.astype(int) + 1970.0,
+        "month": month.astype(int) % 12 + 1.0,
+        "weekday": (day.astype(int) + 3) % 7 + 0.0,  # 1970 began on a Thursday
+        "year_sin": np.sin(year_gone),
+        "year_cos": np.cos(year_gone),
+        "hour": np.floor(24.0 * day_gone),
+        "day_sin": np.sin(of_day),
+        "day_cos": np.cos(of_day),
+    }
+    return [np.where(missing, np.nan, known[name]) for name in names]
+
+
+def is_date(text: str) -> bool:
+    return DATE.fullmatch(text) is not None
+
+
+def is_time(text: str) -> bool:
+    return TIME.fullmatch(text) is not None
+
+
+def _read(values: Any, missing: NDArray[np.bool_]) -> tuple[NDArray[np.datetime64], NDArray[np.bool_]]:
+    found, bad = np.full(len(values), np.datetime64("NaT", "us")), np.zeros(len(values), dtype=bool)
+    known: dict[str, datetime | None] = {}
+    for i, text in enumerate(values.to_pylist()):
+        if missing[i]:
+            continue
+        if text not in known:
+            known[text] = _instant(text.strip())
+        instant = known[text]
+        bad[i] = instant is None
+        if instant is not None:
+            found[i] = np.datetime64(instant, "us")
+    return found, bad
+
+
+def _instant(text: str) -> datetime | None:
+    if not is_time(text):
+        return None
+    try:
+        instant = datetime.fromisoformat(text)
+        return instant.astimezone(UTC).replace(tzinfo=None) if instant.tzinfo else instant
+    except (ValueError, OverflowError):
+        return None

@@ -1,0 +1,38 @@
+"""Section 4 of the paper and beyond: what is certain of a run, before it, during it and after it.
+
+``bounds`` are the theorems, ``certificates`` what the sums of a state prove, ``comparator`` the best fixed point in hindsight,
+``posterior`` the variational posterior of all data at once, ``exact`` the posterior itself, ``risk`` what holds for new data.
+"""
+
+from onlinevi.guarantees import bounds
+from onlinevi.guarantees.bounds import before_data, lipschitz
+from onlinevi.guarantees.bounds.calculator import Setting, calculate
+from onlinevi.guarantees.certificates import Certificate, PooledCertificate, SquaredSums, Tangents, Window, certificate
+from onlinevi.guarantees.comparator import Hindsight, hindsight
+from onlinevi.guarantees.exact import GaussianPosterior, Grid, GridPosterior, TemperedGaussian, divergences
+from onlinevi.guarantees.posterior import BatchVB, batch_vb
+from onlinevi.guarantees.risk import risk_bound
+
+__all__ = [
+    "BatchVB",
+    "Certificate",
+    "GaussianPosterior",
+    "Grid",
+    "GridPosterior",
+    "Hindsight",
+    "PooledCertificate",
+    "Setting",
+    "SquaredSums",
+    "Tangents",
+    "TemperedGaussian",
+    "Window",
+    "batch_vb",
+    "before_data",
+    "bounds",
+    "calculate",
+    "certificate",
+    "divergences",
+    "hindsight",
+    "lipschitz",
+    "risk_bound",
+]

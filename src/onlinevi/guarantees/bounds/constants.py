@@ -1,0 +1,83 @@
+"""The constants of the theorems, on given data: L, B and α."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from onlinevi.beliefs import Family, MeanField, edges
+from onlinevi.data import as_labels, as_rows
+from onlinevi.engine import Vector
+from onlinevi.guarantees.bounds.domains import box_domain
+from onlinevi.losses import Loss, Poisson, Squared
+
+STEEPEST_AT_A_CORNER = (Squared, Poisson)
+"""|e1| and e2 are largest at a corner of any rectangle of predictions and spreads."""
+
+
+def lipschitz(X: Any, y: Any, *, loss: Loss, family: Family | None = None) -> float:
+    """L: no expected loss of these rows has a gradient in (mean, std) longer than this, anywhere in the family's box.
+
+    A loss that is L'-Lipschitz in the weights has L = L' (the paper takes 2L'): 1 and the coordinates of the noise are
+    orthonormal, so by Bessel ‖∇_m‖² + ‖∇_std‖² ≤ E‖∇ℓ‖². Squared and Poisson losses are Lipschitz in no Gaussian's reach; of
+    these the gradient itself is bounded over the box. A ridge adds ridge·sup‖(mean, std)‖.
+    """
+    require_convex(loss)
+    family = family if family is not None else MeanField()
+    rows = np.asarray(_dense(X), dtype=float)
+    dim = rows.shape[1]
+    pull = loss.ridge * box_domain(family, dim).radius if loss.ridge else 0.0
+    norms = np.linalg.norm(rows, axis=1)
+    if math.isfinite(loss.lipschitz):
+        return loss.lipschitz * float(norms.max()) + pull
+    if not isinstance(loss, STEEPEST_AT_A_CORNER):
+        raise ValueError(f"{loss} has no Lipschitz constant: give it a property lipschitz, or a bound of your own")
+    box_domain(family, dim)  # refuse a box without ends
+    labels = as_labels(y, loss.label_hint)
+    low, high = _predictions(rows, family)
+    wide = edges(family, dim)[3]
+    corners = [loss(labels, a, v) for a in (low, high) for v in (0.0, np.sqrt(np.square(rows) @ np.square(wide)))]
+    slope = np.max([np.abs(corner.slope) for corner in corners], axis=0)
+    curvature = np.max([corner.curvature for corner in corners], axis=0)
+    along_std = curvature * np.linalg.norm(wide * np.square(rows), axis=1)
+    return float(np.hypot(slope * norms, along_std).max()) + pull
+
+
+def largest_loss(X: Any, y: Any, *, loss: Loss, family: Family | None = None) -> float:
+    """B: no row costs more at any weights in the family's box. A convex loss is largest at an end of the predictions."""
+    require_convex(loss)
+    if isinstance(loss, Poisson):
+        raise ValueError(f"{loss} is below 0 for large counts: the theorem needs losses in [0, B]")
+    family = family if family is not None else MeanField()
+    rows = np.asarray(_dense(X), dtype=float)
+    low, high, _, _ = edges(family, rows.shape[1])
+    if not np.isfinite([low, high]).all():
+        raise ValueError(f"{family}: the theorem needs weights in a bounded domain; try Box(mean=(-20, 20))")
+    labels = as_labels(y, loss.label_hint)
+    largest = max(float(loss(labels, end).value.max()) for end in _predictions(rows, family))
+    return largest + 0.5 * loss.ridge * float(np.square(np.maximum(np.abs(low), np.abs(high))).sum())
+
+
+def kl_strong_convexity(family: Family, dim: int) -> float:
+    """α of KL(q‖prior) in (mean, std): its second derivatives are 1/s² and 1/s² + 1/std², hence 1/s² for the widest s."""
+    return 1.0 / float(np.max(family.init(dim).std)) ** 2
+
+
+def require_convex(loss: Loss) -> None:
+    if not loss.convex:
+        raise ValueError(f"{loss} is not convex: no theorem of the paper speaks of it")
+
+
+def _predictions(rows: Vector, family: Family) -> tuple[Vector, Vector]:
+    """The least and the largest prediction that weights in the box make for each row."""
+    low, high, _, _ = edges(family, rows.shape[1])
+    return np.minimum(rows * low, rows * high).sum(axis=1), np.maximum(rows * low, rows * high).sum(axis=1)
+
+
+def _dense(X: Any) -> Any:
+    rows = as_rows(X, filled=True)
+    if rows.count == 0 or rows.dim == 0:
+        raise ValueError(f"X has {rows.count} rows and {rows.dim} features: needs at least one of each")
+    return rows.block(0, rows.count)

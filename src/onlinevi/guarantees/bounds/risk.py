@@ -1,0 +1,70 @@
+"""From regret on a stream to risk on new data: for events drawn independently from one law.
+
+All statements are about the average decision θ̄_T, which ``Linear(average=True)`` keeps; none holds for the last one.
+"""
+
+from __future__ import annotations
+
+import math
+
+from onlinevi.guarantees.bounds.bound import Bound, positive, whole
+
+
+def online_to_batch(*, best_risk: float, regret: Bound, count: int) -> Bound:
+    """``E[risk(θ̄_T)] ≤ E_{q_u}[risk] + regret/T``, for a convex loss; ``best_risk`` is that of the regret's comparator q_u."""
+    whole(count)
+    terms = {"comparator": best_risk, **{name: term / count for name, term in regret.terms.items()}}
+    trivial = best_risk + regret.trivial / count
+    return Bound(f"online to batch, {regret.name}", terms, regret.valid, regret.note, trivial)
+
+
+def online_to_batch_confident(*, average_loss: float, count: int, loss_bound: float, failure: float) -> Bound:
+    """With probability 1 − δ, risk(θ̄_T) ≤ A_T + B·√(ln(1/δ)/(2T)), for a convex loss in [0, B] and a T fixed ahead.
+
+    ``failure`` is δ. By Azuma's inequality; it does not hold at a T chosen by looking at the losses.
+
+    >>> from onlinevi import bounds
+    >>> round(bounds.online_to_batch_confident(average_loss=0.2, count=5000, loss_bound=1.0, failure=0.05).value, 4)
+    0.2173
+    """
+    whole(count)
+    positive(loss_bound=loss_bound)
+    if not 0.0 < failure < 1.0:
+        raise ValueError(f"failure={failure!r}: a probability of failure lies strictly between 0 and 1; try 0.05")
+    if not 0.0 <= average_loss <= loss_bound:
+        raise ValueError(f"average_loss={average_loss!r}: the theorem needs losses in [0, {loss_bound}]")
+    terms = {"average loss": average_loss, "deviation": loss_bound * math.sqrt(math.log(1.0 / failure) / (2.0 * count))}
+    return Bound("online to batch, with confidence", terms, trivial=loss_bound)
+
+
+def ewa_rate(*, count: int, dim: int, loss_bound: float) -> float:
+    """η = (2√2/B)·√((d/T)·ln(T/d)), the rate of ``ewa_excess_risk``."""
+    _more_events_than_dimensions(count, dim)
+    positive(loss_bound=loss_bound)
+    return 2.0 * math.sqrt(2.0) / loss_bound * math.sqrt(dim / count * math.log(count / dim))
+
+
+def ewa_excess_risk(*, count: int, dim: int, loss_bound: float, rate: float | None = None, printed: bool = False) -> Bound:
+    """Of exponential weights, E[risk(θ̄_T)] − least risk ≤ B·√((d/2T)·ln(T/d)) + d/T, at the rate ``ewa_rate``.
+
+    The prior must give at least ε^d to {θ : risk(θ) − least risk ≤ ε}, ε = d/T: that is −ln prior{…} ≤ d·ln(1/ε). The paper
+    prints a rate with the root of ln(d/T) < 0: no rate, hence no bound.
+    """
+    best = ewa_rate(count=count, dim=dim, loss_bound=loss_bound)
+    if rate is not None and not math.isclose(rate, best, rel_tol=1e-6):
+        raise ValueError(f"rate={rate!r}: this theorem is for the rate {best:.6g}; for another use ewa(rate=…)")
+    if printed:
+        note = "its rate takes the root of ln(d/T), which is negative for T > d"
+        return Bound("EWA, excess risk", {"aggregation": math.nan, "prior mass": dim / count}, False, note, loss_bound)
+    terms = {
+        "aggregation": loss_bound * math.sqrt(dim / (2.0 * count) * math.log(count / dim)),
+        "prior mass": dim / count,
+    }
+    return Bound("EWA, excess risk", terms, trivial=loss_bound)
+
+
+def _more_events_than_dimensions(count: int, dim: int) -> None:
+    whole(count)
+    positive(dim=dim)
+    if not count > dim:
+        raise ValueError(f"count={count}, dim={dim}: the theorem needs more events than dimensions")

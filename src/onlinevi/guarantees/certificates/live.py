@@ -1,0 +1,152 @@
+"""The certificate of one learner."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from onlinevi.beliefs import MEAN_HIGH, MEAN_LOW, STD_HIGH
+from onlinevi.engine import Vector
+from onlinevi.guarantees.certificates.squared import SquaredSums
+from onlinevi.guarantees.certificates.tangents import Tangents, rounding, tangents
+from onlinevi.guarantees.comparator.domain import Ball, Cuboid, Domain
+from onlinevi.learners import State
+from onlinevi.losses import Squared
+
+
+@dataclass(frozen=True, eq=False)
+class Certificate:
+    """What is certain of the regret of the decisions, Σ ℓ_t(decision_t) − Σ ℓ_t(u), with row weights and ridge as in the loss.
+
+    Every number holds up to ``rounding``; it is the last digits of sums that the state kept in floats.
+    """
+
+    count: int
+    """The events it speaks of."""
+    loss: float
+    """Σ ℓ_t at the decisions."""
+    form: str
+    """Which inequality it uses, and why not a sharper one."""
+    tangents: Tangents
+    exact: SquaredSums | None
+    box: Cuboid
+    """The box of means, infinite where the family has none."""
+    state: State
+
+    @property
+    def regret(self) -> float:
+        """No fixed point of the box of means beats the decisions by more than this, in total."""
+        self._refuse_unbounded()
+        return self._most(self.box)
+
+    @property
+    def lower_bound(self) -> float:
+        """No fixed point of the box has an average loss below this. Says nothing where it is below the loss's own minimum."""
+        return (self.loss - self.regret) / self.count
+
+    def against(self, u: Any) -> Any:
+        """The bound on the regret against one point u of any space, or against each row of a matrix."""
+        points = np.asarray(u, dtype=float)
+        if points.shape[-1:] != self.tangents.gradient.shape:
+            raise ValueError(f"u has shape {points.shape}: needs {len(self.tangents.gradient)} values, one a feature")
+        bound = self.tangents.against(points) if self.exact is None else self.loss - self.exact.total(points)
+        return float(bound) if points.ndim == 1 else bound
+
+    def within(self, radius: Any) -> Any:
+        """The bound against every u with ‖u‖ ≤ radius, inside the box or not; radii may be an array."""
+        radii = np.asarray(radius, dtype=float)
+        if not ((radii >= 0.0) & np.isfinite(radii)).all():
+            raise ValueError(f"radius={radius!r}: a radius must be ≥ 0 and finite; try 1.0")
+        bounds = np.array([self._most(Ball(float(r))) for r in radii.ravel()]).reshape(radii.shape)
+        return float(bounds) if radii.ndim == 0 else bounds
+
+    def rounding(self, radius: float | None = None) -> float:
+        """How far floats can have moved ``regret``, or with a radius ``within(radius)``, at most.
+
+        A bound for losses ≥ 0 on a bounded box. Without a box the decisions' lengths are not known: an estimate, from the
+        first and the last.
+        """
+        if radius is None:
+            self._refuse_unbounded()
+            radius = float(np.linalg.norm(np.maximum(np.abs(self.box.low), np.abs(self.box.high))))
+        curved = self.tangents.curvature > 0.0
+        own = 0.0 if self.exact is None else self.exact.rounding(radius)
+        return rounding(self.state, radius, _furthest(self.state), curved=curved) + own
+
+    def _most(self, domain: Domain) -> float:
+        return self.tangents.most(domain) if self.exact is None else self.loss - self.exact.least(domain)
+
+    @property
+    def bounded(self) -> bool:
+        """Whether the box of means is finite: else no regret against all of it is."""
+        return bool((np.isfinite(self.box.low) & np.isfinite(self.box.high)).all())
+
+    def _refuse_unbounded(self) -> None:
+        if not self.bounded:
+            raise ValueError(
+                "the means are unbounded, and against all of space no regret is finite: use .within(radius) or .against(u)"
+            )
+
+    def __repr__(self) -> str:
+        regret = f"regret={self.regret:.6g}" if self.bounded else f"within(1)={self.within(1.0):.6g}"
+        return f"Certificate(events={self.count}, loss={self.loss:.6g}, {regret}, form={self.form!r})"
+
+
+def of_learner(state: State, since: State | None, exact: SquaredSums | None) -> Certificate:
+    """Of the events of a learner, or of those after ``since``."""
+    plan = state.plan
+    if not plan.loss.convex:
+        raise ValueError(f"{plan.loss} is not convex: its tangents bound nothing, so no certificate exists")
+    if since is not None and (since.plan != plan or since.count > state.count):
+        raise ValueError(f"since={since!r} is no earlier state of this run: needs the same learner, and fewer events")
+    count = state.count - (since.count if since is not None else 0)
+    if count == 0:
+        raise ValueError("no events yet: a certificate speaks of at least one")
+    form, curved = _form(state, since)
+    loss = state.loss - (since.loss if since is not None else 0.0)
+    if exact is not None:
+        _check_exact(exact, state, count)
+        form = "exact"
+    frame = np.broadcast_to(plan.frame.reshape(len(plan.frame), -1), (len(plan.frame), plan.dim))
+    box = Cuboid(frame[MEAN_LOW], frame[MEAN_HIGH])
+    return Certificate(count, loss, form, tangents(state, since, curved=curved), exact, box, state)
+
+
+def _form(state: State, since: State | None) -> tuple[str, bool]:
+    """Which inequality the sums allow: its name, and whether it uses the ridge's curvature."""
+    if state.plan.loss.ridge == 0.0:
+        return "linear", False
+    if not (state.unit_weights and (since is None or since.unit_weights)):
+        return "linear: the ridge's curvature needs rows of weight 1", False
+    if not state.plan.average:
+        return "linear: the ridge's curvature needs average=True", False
+    return "strongly convex", True
+
+
+def _check_exact(exact: SquaredSums, state: State, count: int) -> None:
+    loss = state.plan.loss
+    if not isinstance(loss, Squared):
+        raise ValueError(f"exact sums determine the squared loss, not {loss}: leave exact out")
+    if exact.ridge != loss.ridge:
+        raise ValueError(f"the exact sums have ridge {exact.ridge}, the loss {loss.ridge}: start them with SquaredSums.empty")
+    if exact.count != count or len(exact.products) != state.plan.dim:
+        raise ValueError(
+            f"the exact sums hold {exact.count} rows of {len(exact.products)} features, the certificate speaks of {count} "
+            f"of {state.plan.dim}: update them with the same rows"
+        )
+
+
+def _furthest(state: State) -> float:
+    """How long (mean, std) can have been: by the box, or without one by the first belief and the last."""
+    frame = state.plan.frame.reshape(len(state.plan.frame), -1)
+    dim, mean, std = state.plan.dim, state.mean, state.std
+    ends = np.maximum(np.abs(frame[MEAN_LOW]), np.abs(frame[MEAN_HIGH]))
+    start = state.plan.family.init(dim)
+
+    def longest(bounds: Vector, first: Vector, last: Vector) -> float:
+        limits = np.where(np.isfinite(bounds), bounds, np.maximum(np.abs(first), np.abs(last)))
+        return float(np.linalg.norm(np.broadcast_to(limits, (dim,))))
+
+    return float(np.hypot(longest(ends, start.mean, mean), longest(frame[STD_HIGH], start.std, std)))

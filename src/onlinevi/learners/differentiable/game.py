@@ -1,0 +1,295 @@
+"""The loop of ``linear.one_pass`` for a model, compiled by JAX: one event, a block of events, and predictions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from typing import Any, NamedTuple, TypeAlias
+
+import jax
+import numpy as np
+from jax import numpy as jnp
+
+from onlinevi.beliefs import MEAN_HIGH, MEAN_LOW, PRIOR_MEAN, PRIOR_STD, STD_HIGH, STD_LOW, Family, FullBelief
+from onlinevi.engine import (
+    BY_GRADIENTS,
+    Belief,
+    Expected,
+    Gradient,
+    Prior,
+    Rates,
+    Real,
+    Slopes,
+    Totals,
+    Vector,
+    adapted,
+    rate_at,
+    weigh,
+)
+from onlinevi.engine import loop as linear
+from onlinevi.learners.differentiable import covariance
+from onlinevi.learners.differentiable.gradients import Cost, Linearised, MonteCarlo, Predictor
+from onlinevi.learners.differentiable.weights import Layout, Model, ModelPlan
+from onlinevi.losses import Loss
+from onlinevi.rules import Rule
+
+Pace: TypeAlias = Callable[[Real], Rates]
+"""The rates of a step, once the square of its gradient is known."""
+
+LARGEST_BATCH = 512
+"""How many rows are predicted at once, at most."""
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What the loop is compiled for; all else it reads as data."""
+
+    model: Model
+    layout: Layout
+    loss: type[Loss]
+    rule: type[Rule]
+    family: type[Family]
+    belief_size: int
+    gradient: MonteCarlo | Linearised
+    average: bool
+
+    @staticmethod
+    def of(plan: ModelPlan) -> Parts:
+        # At a point there is nothing to draw: the tangent gives the gradient itself.
+        gradient = plan.gradient if plan.family.gaussian else Linearised()
+        kinds = type(plan.loss), type(plan.rule), type(plan.family)
+        return Parts(plan.model, plan.layout, *kinds, plan.sizes[1], gradient, plan.average)
+
+    def predictor(self, x: Real) -> Predictor:
+        return lambda flat: self.model(self.layout.params(flat), x)
+
+
+class Running(NamedTuple):
+    """A packed state in its parts, in their order; those that a run does not keep are empty."""
+
+    head: Real
+    mean: Real
+    scale: Real
+    """What spreads the belief: the std of each weight, or the factor C of a full covariance."""
+    mean_total: Real
+    scale_total: Real
+    drift: Real
+
+    @staticmethod
+    def of(parts: Parts, array: Real) -> Running:
+        dim, scale = parts.layout.size, parts.belief_size - parts.layout.size
+        sizes = linear.HEAD, dim, scale, dim, scale * parts.rule.keeps_std_total, dim * parts.average
+        running = Running(*jnp.split(array, np.cumsum(sizes)[:-1]))
+        return running._replace(scale=covariance.unpack(running.scale, dim)) if parts.family.correlated else running
+
+    def packed(self) -> Real:
+        return jnp.concatenate([covariance.pack(part) if part.ndim > 1 else part for part in self])
+
+    @property
+    def belief(self) -> Belief:
+        return Belief(self.mean, self.scale if self.scale.size else jnp.zeros_like(self.mean))
+
+    @property
+    def full_belief(self) -> FullBelief:
+        return FullBelief(self.mean, self.scale)
+
+    def key(self, seed: Real) -> Any:
+        """By the number of the next event: how a stream is cut into blocks changes no draw."""
+        return jax.random.fold_in(jax.random.key(seed), self.head[linear.COUNT].astype(jnp.uint32))
+
+
+class Settings(NamedTuple):
+    """What a plan sets, as data: changing it compiles nothing."""
+
+    seed: Real
+    settings: Real
+    frame: Real
+    parameters: Real
+
+
+class Turn(NamedTuple):
+    """One event as a belief sees it, weight and ridge included, and what the rule makes of the belief."""
+
+    prediction: Real
+    spread: Real
+    paid: Real
+    expected: Real
+    product: Real
+    gradient_square: Real
+    size: Real
+    """‖(mean, scale)‖² before the step, which a ridge costs."""
+    mean: Real
+    """Before the box."""
+    scale: Real
+    mean_total: Real
+    scale_total: Real
+
+
+def one_event(parts: Parts, set_to: Settings, running: Running, x: Real, y: Real, weight: Real) -> tuple[Running, Real]:
+    """Decide, see the row, pay, update. Returns what is recorded of it too."""
+    settings, frame = set_to.settings, set_to.frame
+
+    def cost(a: Real, v: Real) -> Expected:
+        return parts.loss.expected(y, a, v, *set_to.parameters)
+
+    t = running.head[linear.COUNT] + 1.0
+
+    def pace(gradient_square: Real) -> Rates:
+        """The rates of a step whose gradient has this square."""
+        scale, power, when = settings[linear.STEP_SCALE], settings[linear.STEP_POWER], t + settings[linear.LEAD]
+        by_gradients = adapted(scale, running.head[linear.GRADIENT_SQUARE] + gradient_square)
+        step = jnp.where(power == BY_GRADIENTS, by_gradients, rate_at(scale, power, when))
+        prior = rate_at(settings[linear.PRIOR_SCALE], settings[linear.PRIOR_POWER], when)
+        return weigh(step, prior, settings[linear.PER_VARIANCE] > 0.0)
+
+    take = correlated_turn if parts.family.correlated else independent_turn
+    turn = take(parts, set_to, running, parts.predictor(x), cost, weight, pace)
+    sums = {
+        linear.COUNT: 1.0,
+        linear.WEIGHT: weight,
+        linear.WEIGHT_SQUARE: weight * weight,
+        linear.LOSS: turn.paid,
+        linear.EXPECTED: turn.expected,
+        linear.PRODUCT: turn.product,
+        linear.GRADIENT_SQUARE: turn.gradient_square,
+        linear.SQUARE: jnp.where(settings[linear.RIDGE] > 0.0, turn.size, 0.0),
+        linear.SLOPED: 0.0,
+        linear.SLOPE_SQUARE: 0.0,
+        linear.LARGEST_SQUARE: jnp.maximum(turn.gradient_square - running.head[linear.LARGEST_SQUARE], 0.0),
+    }
+    head = running.head + jnp.stack([sums[place] for place in range(linear.HEAD)])
+    mean = jnp.clip(turn.mean, frame[MEAN_LOW], frame[MEAN_HIGH])
+    drift = running.drift + t * (mean - running.mean) if parts.average else running.drift
+    after = Running(head, mean, turn.scale, turn.mean_total, turn.scale_total, drift)
+    return after, jnp.stack([turn.prediction, turn.spread, turn.paid])
+
+
+def independent_turn(
+    parts: Parts, set_to: Settings, running: Running, predictor: Predictor, cost: Cost, weight: Real, pace: Pace
+) -> Turn:
+    """With independent weights, or at a point."""
+    frame, belief = set_to.frame, running.belief
+    view = parts.gradient.view(predictor, cost, belief, running.key(set_to.seed))
+    pull = weight * set_to.settings[linear.RIDGE]
+    means = jnp.square(belief.mean).sum()
+    size = means + jnp.square(belief.std).sum()
+    gradient = Gradient(weight * view.gradient.mean + pull * belief.mean, weight * view.gradient.curvature + pull)
+    std_gradient = gradient.curvature * belief.std
+    mean_total = running.mean_total + gradient.mean
+    std_total = running.scale_total + std_gradient if parts.rule.keeps_std_total else running.scale_total
+    prior = Prior(frame[PRIOR_MEAN], frame[PRIOR_STD])
+    square = (jnp.square(gradient.mean) + jnp.square(std_gradient)).sum()
+    new = parts.rule.new_belief(belief, gradient, Totals(mean_total, std_total), pace(square), prior)
+    return Turn(
+        view.prediction,
+        view.spread,
+        paid=weight * cost(view.prediction, 0.0).value + 0.5 * pull * means,
+        expected=weight * view.value + 0.5 * pull * size,
+        product=(gradient.mean * belief.mean + std_gradient * belief.std).sum(),
+        gradient_square=square,
+        size=size,
+        mean=new.mean,
+        scale=jnp.clip(new.std, frame[STD_LOW], frame[STD_HIGH]) if parts.family.gaussian else running.scale,
+        mean_total=mean_total,
+        scale_total=std_total,
+    )
+
+
+def correlated_turn(
+    parts: Parts, set_to: Settings, running: Running, predictor: Predictor, cost: Cost, weight: Real, pace: Pace
+) -> Turn:
+    """With a full covariance; there is no ridge then."""
+    law = covariance.law_of(predictor, running.full_belief)
+    loss = cost(law.prediction, law.spread)
+    slopes = Slopes(weight * loss.slope, weight * loss.curvature)
+    gradient = slopes.slope * law.tangent
+    square = covariance.gradient_square(law, slopes)
+    new = covariance.by_prediction(parts.rule, running.full_belief, law, slopes, pace(square))
+    return Turn(
+        law.prediction,
+        law.spread,
+        paid=weight * cost(law.prediction, 0.0).value,
+        expected=weight * loss.value,
+        product=(gradient * running.mean).sum() + slopes.curvature * jnp.square(law.spread),
+        gradient_square=square,
+        size=0.0,
+        mean=new.mean,
+        scale=new.factor,
+        mean_total=running.mean_total + gradient,
+        scale_total=running.scale_total,
+    )
+
+
+@partial(jax.jit, static_argnums=0)
+def one_block(
+    parts: Parts, set_to: Settings, array: Real, rows: Real, labels: Real, weights: Real, count: Real
+) -> tuple[Real, Real, Real]:
+    """The first ``count`` rows, up to one whose step is not finite. Returns how many were used, the state, the record.
+
+    A loop with a count rather than a scan: one piece of machine code for every count, hence the same bits for every split.
+    """
+
+    def go_on(carry: Any) -> Any:
+        i, finite, *_ = carry
+        return finite & (i < count)
+
+    def body(carry: Any) -> Any:
+        i, _, running, record = carry
+        after, event = one_event(parts, set_to, running, rows[i], labels[i], weights[i])
+        # A sum is finite only where every term is. A bad step is not taken: the state stays as that row found it.
+        finite = jnp.isfinite(sum(part.sum() for part in after) + event.sum())
+        kept = jax.tree.map(lambda new, old: jnp.where(finite, new, old), after, running)
+        return i + finite, finite, kept, record.at[i].set(event)
+
+    start = jnp.asarray(0), jnp.asarray(True), Running.of(parts, array), jnp.zeros((len(labels), 3))
+    used, _, running, record = jax.lax.while_loop(go_on, body, start)
+    return used, running.packed(), record
+
+
+@partial(jax.jit, static_argnums=0)
+def predict_rows(parts: Parts, seed: Real, array: Real, rows: Real) -> Any:
+    """(prediction, spread) of each row, as an update would record them."""
+    running = Running.of(parts, array)
+    key = running.key(seed)
+
+    def predict_row(x: Real) -> tuple[Real, Real]:
+        if parts.family.correlated:
+            law = covariance.law_of(parts.predictor(x), running.full_belief)
+            return law.prediction, law.spread
+        return parts.gradient.predict(parts.predictor(x), running.belief, key)
+
+    return jax.lax.map(predict_row, rows, batch_size=min(LARGEST_BATCH, len(rows)))
+
+
+def play(
+    plan: ModelPlan, array: Vector, rows: Vector, labels: Vector, weights: Vector, size: int
+) -> tuple[int, Vector, Vector]:
+    """``one_block`` in 64 bits, over at most ``size`` rows; filled up to that many, so that it is compiled once."""
+    count = len(labels)
+    filled, data = np.zeros((size, rows.shape[1])), np.zeros((2, size))
+    filled[:count], data[0, :count], data[1, :count] = rows, labels, weights
+    set_to = Settings(plan.seed, plan.settings, plan.frame, plan.parameters)
+    with jax.enable_x64(True):
+        used, after, record = one_block(Parts.of(plan), set_to, array, filled, *data, count)
+        return int(used), np.asarray(after), np.asarray(record)
+
+
+def predict(plan: ModelPlan, array: Vector, rows: Vector) -> tuple[Vector, Vector]:
+    """``predict_rows`` in 64 bits."""
+    with jax.enable_x64(True):
+        prediction, spread = predict_rows(Parts.of(plan), plan.seed, array, rows)
+        return np.asarray(prediction), np.asarray(spread)
+
+
+@lru_cache(maxsize=256)
+def check_model(model: Model, layout: Layout, features: int) -> None:
+    """Refuse a model that does not take such rows, before anything is compiled."""
+    try:
+        with jax.enable_x64(True):
+            weights, row = (jax.ShapeDtypeStruct((size,), float) for size in (layout.size, features))
+            shape = np.shape(jax.eval_shape(lambda flat, x: model(layout.params(flat), x), weights, row))
+    except (TypeError, ValueError, LookupError) as error:
+        raise ValueError(f"the model refuses a row of {features} features with weights {layout.shapes}: {error}") from error
+    if shape != ():
+        raise ValueError(f"the model predicts an array of shape {shape}: needs one number a row")

@@ -1,0 +1,6 @@
+"""Features in any unit, brought to one scale as they come: each row by what was known when it came, itself included."""
+
+from onlinevi.learners.inputs.inputs import Inputs, RawWeights
+from onlinevi.learners.inputs.state import InputState
+
+__all__ = ["InputState", "Inputs", "RawWeights"]

@@ -1,0 +1,215 @@
+"""Rows as a learner wants them, whatever the units of the data: what people call."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from onlinevi.data import Rows, SparseRows, as_rows, blocks, one_row
+from onlinevi.engine import Vector
+from onlinevi.learners.inputs.passes import (
+    INTERCEPT,
+    KIND,
+    LARGEST,
+    MISSING,
+    PER_SQUASH,
+    ROUNDING,
+    STANDARDISE,
+    UNIT_ROWS,
+    compiled,
+)
+from onlinevi.learners.inputs.state import CENTRED, NONE_YET, UNCENTRED, InputState
+from onlinevi.learners.linear import BadRow
+
+_TOGETHER = np.empty(0)
+_TOGETHER.setflags(write=False)  # as the state's array: one type of argument, one pass to compile
+
+
+class RawWeights(NamedTuple):
+    """A linear predictor in the units of the data: intercept + ⟨weights, x⟩."""
+
+    intercept: float
+    weights: Vector
+    std: Vector | None
+    """The std of each weight, where stds were given."""
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """How rows are prepared, each with the moments of the rows so far and of itself; nothing later is looked at.
+
+    ``standardise``: (x − mean)/std, column by column; a column that has not varied yet is 0. ``squash`` = c bends what lies
+    beyond ±⅔c, smoothly, so that no value exceeds ±c; None leaves it. ``unit_rows`` divides a row by its length.
+    ``intercept`` puts a column of ones first. ``missing``: NaN is a missing value, left out of the moments and left NaN for
+    ``Linear(missing=True)``. ``fixed``: no row changes the moments, which another stream has taught; so several streams are
+    prepared by one map, and what was learned of each can be merged.
+
+    Sparse rows stay sparse: they are divided by the root of their columns' mean square, zeros included, and not centred.
+
+    >>> import numpy as np, onlinevi as ovi
+    >>> inputs = ovi.Inputs(squash=None)
+    >>> state, Z = inputs.update_many(inputs.init(1), [[1e6], [3e6], [2e6]])
+    >>> Z.tolist()
+    [[1.0, 0.0], [1.0, 1.0], [1.0, 0.0]]
+    """
+
+    standardise: bool = True
+    squash: float | None = 3.0
+    intercept: bool = True
+    unit_rows: bool = False
+    missing: bool = False
+    fixed: bool = False
+
+    def __post_init__(self) -> None:
+        if self.squash is not None and not 1e-6 <= self.squash <= 1e6:
+            raise ValueError(f"squash={self.squash!r}: needs a number from 1e-6 to 1e6, or None; try 3.0")
+        if self.missing and not self.standardise:
+            raise ValueError("missing=True needs standardise=True: only beside a mean and a std is a missing value N(0, 1)")
+        if self.missing and self.unit_rows:
+            raise ValueError("missing=True with unit_rows=True: a row with missing values has no known length; choose one")
+
+    def init(self, dim: int) -> InputState:
+        """The state before the first row of ``dim`` columns."""
+        if dim < 1:
+            raise ValueError(f"dim={dim}: needs at least one column")
+        return InputState.start(dim)
+
+    def dim_out(self, dim: int) -> int:
+        """How many columns the prepared rows have."""
+        return dim + self.intercept
+
+    def update(self, state: InputState, x: Any) -> tuple[InputState, Vector]:
+        """Prepare one row, and take it into the moments. The state given is left as it is."""
+        state, prepared = self.update_many(state, _as_matrix(x))
+        return state, prepared[0]
+
+    def update_many(self, state: InputState, X: Any) -> tuple[InputState, Any]:
+        """Prepare rows in their order, and take them into the moments; the same bits as one row at a time."""
+        if self.fixed:
+            if not state.count:
+                raise ValueError("fixed=True needs moments: give the state that other Inputs have learned, not a new one")
+            return state, self.apply(state, X)
+        rows = as_rows(X)
+        kind = _kind(state, rows)
+        array = np.array(state.array)
+        prepared = self._prepare(rows, array, _TOGETHER)
+        array[KIND] = kind if rows.count else state.kind
+        return InputState(array), prepared
+
+    def apply(self, state: InputState, X: Any) -> Any:
+        """A row, or each row of a matrix by itself, as it would be prepared if it came next. Changes nothing."""
+        if not hasattr(X, "shape") or len(X.shape) == 1:
+            X = np.asarray(X, dtype=float)
+            if X.ndim == 1:
+                return self.apply(state, _as_matrix(X))[0]
+        rows = as_rows(X)
+        _kind(state, rows)
+        return self._prepare(rows, np.array(state.array), state.array)
+
+    def widen(self, state: InputState, dim: int) -> InputState:
+        """The state for rows of ``dim`` columns: the new ones joined at the end, never seen before."""
+        return state.widened(dim)
+
+    def raw_weights(self, state: InputState, mean: Any, std: Any = None) -> RawWeights:
+        """Weights of prepared rows as weights of the data. Exact for ``squash=None``, else the slope at the columns' means.
+
+        >>> import numpy as np, onlinevi as ovi
+        >>> inputs = ovi.Inputs()
+        >>> state, Z = inputs.update_many(inputs.init(1), [[10.0], [30.0]])
+        >>> inputs.raw_weights(state, [5.0, 2.0])
+        RawWeights(intercept=1.0, weights=array([0.2]), std=None)
+        """
+        if self.unit_rows:
+            raise ValueError("unit_rows=True: a row divided by its length is no linear map, so no weights of the data exist")
+        mean, first = np.asarray(mean, dtype=float), int(self.intercept)
+        if mean.shape != (self.dim_out(state.dim),) or (std is not None and np.shape(std) != mean.shape):
+            raise ValueError(
+                f"mean has shape {mean.shape}: needs {self.dim_out(state.dim)} weights, as the prepared rows have"
+            )
+        varied = np.square(state.std) > ROUNDING * np.square(state.mean)
+        per_unit = np.divide(1.0, state.std, out=np.zeros(state.dim), where=varied) if self.standardise else np.ones(state.dim)
+        weights = mean[first:] * per_unit
+        intercept = (float(mean[0]) if self.intercept else 0.0) - float(weights @ state.mean)
+        return RawWeights(intercept, weights, None if std is None else np.asarray(std, dtype=float)[first:] * per_unit)
+
+    @cached_property
+    def settings(self) -> Vector:
+        """As the compiled passes read them."""
+        settings = np.zeros(5)
+        settings[STANDARDISE], settings[INTERCEPT], settings[UNIT_ROWS] = self.standardise, self.intercept, self.unit_rows
+        settings[PER_SQUASH], settings[MISSING] = 0.0 if self.squash is None else 1.0 / self.squash, self.missing
+        return settings
+
+    def _prepare(self, rows: Rows, array: Vector, start: Vector) -> Any:
+        """The prepared rows; changes ``array``."""
+        prepared = _SparseOut(rows, self) if isinstance(rows, SparseRows) else _DenseOut(rows, self)
+        one_pass = compiled(rows.sparse)
+        for low, high in blocks(rows):
+            used = one_pass(rows.block(low, high), array, start, self.settings, prepared.block(low, high))
+            if low + used < high:
+                raise BadRow(low + used, self._reason(rows, low + used))
+        return prepared.whole()
+
+    def _reason(self, rows: Rows, i: int) -> str:
+        row = np.asarray(one_row(rows, i), dtype=float)
+        refused = ~np.isfinite(row) & ~(np.isnan(row) & self.missing)
+        if not refused.any():
+            k = int(np.argmax(np.where(np.isnan(row), 0.0, np.abs(row))))
+            return f"column {_column(rows, i, k)} is {row[k]}: beyond ±{LARGEST} sums of squares overflow; change its unit"
+        k = int(np.flatnonzero(refused)[0])
+        ways = "set missing=True, drop the row, or fill it in" if np.isnan(row[k]) else "drop the row, or fill it in"
+        return f"column {_column(rows, i, k)} is {row[k]}: needs finite numbers; {ways}"
+
+
+class _DenseOut:
+    def __init__(self, rows: Rows, inputs: Inputs) -> None:
+        self._matrix = np.empty((rows.count, inputs.dim_out(rows.dim)))
+
+    def block(self, start: int, stop: int) -> Vector:
+        return self._matrix[start:stop]
+
+    def whole(self) -> Vector:
+        return self._matrix
+
+
+class _SparseOut:
+    def __init__(self, rows: SparseRows, inputs: Inputs) -> None:
+        size = len(rows.data) + rows.count * inputs.intercept
+        kind = np.int32 if max(size, rows.dim + 1) < 2**31 else np.int64
+        self._values, self._places = np.empty(size), np.empty(size, dtype=kind)
+        self._starts = (rows.starts + np.arange(rows.count + 1) * inputs.intercept).astype(kind)
+        self._shape = rows.count, inputs.dim_out(rows.dim)
+
+    def block(self, start: int, stop: int) -> Any:
+        return self._values, self._places, self._starts[start : stop + 1]
+
+    def whole(self) -> Any:
+        from scipy.sparse import csr_matrix
+
+        return csr_matrix((self._values, self._places, self._starts), shape=self._shape)
+
+
+def _as_matrix(x: Any) -> Vector:
+    row = np.asarray(x, dtype=float)
+    if row.ndim != 1:
+        raise ValueError(f"x has shape {row.shape}: needs one value a column; for a matrix use update_many")
+    return row[np.newaxis]
+
+
+def _column(rows: Rows, i: int, k: int) -> int:
+    """Which column a row's k-th stored value is in."""
+    return int(rows.indices[rows.starts[i] + k]) if isinstance(rows, SparseRows) else k
+
+
+def _kind(state: InputState, rows: Rows) -> float:
+    """Refuse rows that the state's moments are not of."""
+    if rows.dim != state.dim:
+        raise ValueError(f"X has {rows.dim} columns, the state {state.dim}: every block needs the same; new ones need widen()")
+    kind = UNCENTRED if rows.sparse else CENTRED
+    if state.kind not in (NONE_YET, kind):
+        had, way = ("dense", "X.toarray()") if state.kind == CENTRED else ("sparse", "scipy.sparse.csr_matrix(X)")
+        raise ValueError(f"the state has seen {had} rows, whose moments differ from those of others: give {way}")
+    return kind

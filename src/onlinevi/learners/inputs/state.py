@@ -1,0 +1,87 @@
+"""What preparing rows must remember: a value, one packed array with named read-only views."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from onlinevi.engine import Vector
+from onlinevi.learners.inputs.passes import COUNT, HEAD, KIND
+
+NONE_YET, CENTRED, UNCENTRED = 0.0, 1.0, 2.0
+"""The kinds of moments: those of dense rows are about the mean, those of sparse rows about 0."""
+
+
+class InputState:
+    """The running moments of the columns after ``count`` rows."""
+
+    __slots__ = ("array",)
+
+    def __init__(self, array: Vector) -> None:
+        array.setflags(write=False)
+        self.array = array
+
+    @classmethod
+    def start(cls, dim: int) -> InputState:
+        """Before the first row."""
+        return cls(np.zeros(HEAD + 3 * dim))
+
+    @property
+    def count(self) -> int:
+        """How many rows it has seen."""
+        return int(self.array[COUNT])
+
+    @property
+    def dim(self) -> int:
+        """How many columns they have."""
+        return (len(self.array) - HEAD) // 3
+
+    @property
+    def kind(self) -> float:
+        return float(self.array[KIND])
+
+    @property
+    def lag(self) -> Vector:
+        """How many of the rows each column has no value of: it joined later, or they were missing."""
+        return self.array[HEAD : HEAD + self.dim]
+
+    @property
+    def counts(self) -> Vector:
+        """How many values each column has had."""
+        return np.asarray(self.count - self.lag)
+
+    @property
+    def mean(self) -> Vector:
+        """The mean of each column so far; 0 where rows are sparse, which are not centred."""
+        return self.array[HEAD + self.dim : HEAD + 2 * self.dim]
+
+    @property
+    def square(self) -> Vector:
+        """Σ (x − mean)² of each column."""
+        return self.array[HEAD + 2 * self.dim :]
+
+    @property
+    def std(self) -> Vector:
+        """The std of each column so far, over n; where rows are sparse, the root of the mean square."""
+        return np.asarray(np.sqrt(self.square / np.maximum(self.counts, 1.0)))
+
+    def widened(self, dim: int) -> InputState:
+        """With further columns at the end, never seen before."""
+        if dim < self.dim:
+            raise ValueError(f"dim={dim}: the state has {self.dim} columns already, and none can leave")
+        new = np.zeros(dim - self.dim)
+        return InputState(
+            np.concatenate([self.array[:HEAD], self.lag, new + self.array[COUNT], self.mean, new, self.square, new])
+        )
+
+    def __repr__(self) -> str:
+        return f"InputState(count={self.count}, dim={self.dim})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, InputState) and np.array_equal(self.array, other.array)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return InputState, (np.array(self.array),)

@@ -1,0 +1,316 @@
+"""Learn from one event, a block, or a whole stream."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from onlinevi.beliefs import Family, MeanField, Point
+from onlinevi.data import Rows, as_labels, as_rows, as_weights, blocks, one_row, typed
+from onlinevi.engine import Step, Vector
+from onlinevi.engine import loop as linear
+from onlinevi.learners.state import Plan, State, aligned_copy
+from onlinevi.learners.trace import Record, Recorder, Trace
+from onlinevi.losses import Loss
+from onlinevi.rules import Rule
+
+
+class BadRow(ValueError):
+    """A row that no learner should swallow. ``row`` is its number from 0; ``trace`` holds what was learned before it."""
+
+    def __init__(self, row: int, reason: str, trace: Any = None) -> None:
+        super().__init__(f"row {row}: {reason}")
+        self.row, self.reason, self.trace = row, reason, trace
+
+
+@dataclass(frozen=True)
+class Linear:
+    """A learner whose prediction is linear in the weights: a loss, a rule, and a family of beliefs.
+
+    ``family=None`` takes the one the rule is made for: ``Point()`` for OGA, ``MeanField()`` for the others.
+    ``average`` keeps the average of all decisions. ``discount`` < 1 forgets, for streams that change: after each event the
+    belief moves back to the prior, λ ← γλ + (1 − γ)λ₁ in natural parameters; 0.99 remembers about 100 events. ``missing``
+    reads NaN in a row as a missing value of a standardised feature, N(0, 1): it widens the prediction, and the step leaves its
+    weight alone. ``dtype="float32"`` keeps beliefs and rows in single precision, for long rows: about twice as fast, and
+    losses to some five digits; the sums over events stay double.
+
+    >>> import onlinevi as ovi
+    >>> learner = ovi.Linear(loss=ovi.Squared(), rule=ovi.NGVI(step=1.0))
+    >>> state, step = learner.update(learner.init(2), [1.0, 0.0], 3.0)
+    >>> state.mean.round(6)[0].item(), step.loss
+    (2.0, 9.0)
+    """
+
+    loss: Loss
+    rule: Rule
+    family: Family | None = None
+    average: bool = True
+    discount: float = 1.0
+    missing: bool = False
+    dtype: str = "float64"
+
+    def __post_init__(self) -> None:
+        for name, kind in (("loss", Loss), ("rule", Rule), ("family", Family | None)):
+            if not isinstance(getattr(self, name), kind):
+                given = getattr(self, name)
+                hint = f"; write {given.__name__}()" if isinstance(given, type) else ""
+                raise TypeError(f"{name}={given!r}: needs a {name} object{hint}")
+        if self.family is None:
+            object.__setattr__(self, "family", MeanField() if self.rule.gaussian else Point())
+        family, rule = self.belief_family, self.rule
+        if not (rule.gaussian if family.gaussian else rule.points):
+            needs = "a Gaussian family such as MeanField()" if rule.gaussian else "Point()"
+            raise ValueError(f"{type(rule).__name__} needs {needs}, not {type(family).__name__}")
+        family.check_rule(rule)
+        if family.correlated:
+            object.__setattr__(self, "rule", rule.with_covariance())
+        if self.loss.ridge > 0.0:
+            self.rule.check_ridge(family.correlated)
+        if not 0.0 < self.discount <= 1.0:
+            raise ValueError(
+                f"discount={self.discount!r}: needs 0 < discount ≤ 1; 1 forgets nothing, 0.99 has a memory of 100 events"
+            )
+        object.__setattr__(self, "dtype", getattr(self.dtype, "__name__", str(self.dtype)))  # numpy's own names too
+        if self.dtype not in ("float64", "float32"):
+            raise ValueError(f'dtype={self.dtype!r}: needs "float64" or "float32"')
+        if self.dtype == "float32" and family.correlated:
+            raise ValueError(
+                f"dtype='float32': the covariances of {type(family).__name__} need double precision; leave dtype out, "
+                "or use MeanField()"
+            )
+        for name, value, unused in (("discount", self.discount, 1.0), ("robust", self.loss.robust, None)):
+            if value != unused and not rule.from_belief:
+                raise ValueError(
+                    f"{name}={value!r}: {type(rule).__name__} makes each belief anew from the sum of all gradients, in which "
+                    "no event can be forgotten or count less; use SVB(), NGVI() or Implicit()"
+                )
+
+    @property
+    def belief_family(self) -> Family:
+        assert self.family is not None
+        return self.family
+
+    def init(self, dim: int, horizon: int | None = None) -> State:
+        """The state before the first event: the prior. ``horizon`` is the number of events to come, where a rate needs it."""
+        if dim < 1:
+            raise ValueError(f"dim={dim}: needs at least one feature; for an intercept alone use a column of ones")
+        if horizon is not None and horizon < 1:
+            raise ValueError(f"horizon={horizon}: needs at least one event")
+        return self.plan(dim, horizon).start()
+
+    def plan(self, dim: int, horizon: int | None = None) -> Plan:
+        """Everything fixed about a run of this learner over ``dim`` features."""
+        return _plan(self, dim, horizon)
+
+    def predict(self, state: State, x: Any) -> tuple[Any, Any]:
+        """Mean and std of the prediction at a row, or at each row of a matrix. Changes nothing.
+
+        >>> import onlinevi as ovi
+        >>> learner = ovi.Linear(loss=ovi.Squared(), rule=ovi.SVB())
+        >>> learner.predict(learner.init(2), [3.0, 4.0])
+        (0.0, 5.0)
+        """
+        mean, variance = prediction_law(state, x)
+        std = np.sqrt(variance)
+        return (float(mean), float(std)) if np.ndim(mean) == 0 else (mean, std)
+
+    def update(self, state: State, x: Any, y: float, weight: float = 1.0) -> tuple[State, Step]:
+        """Learn from one event. The state given is left as it is; the step says what was predicted before ``y`` was used."""
+        plan = self._check(state)
+        row = typed(x, plan.dtype)
+        if row.shape != (plan.dim,):
+            raise ValueError(f"x has shape {row.shape}: needs ({plan.dim},), one value a feature")
+        array, record, label = state.array.copy(), np.empty((1, 3)), np.empty(1)
+        try:
+            label[0] = y
+        except (TypeError, ValueError):
+            raise TypeError(plan.loss.refuse_label(repr(y))) from None
+        weights = _NO_WEIGHTS if weight == 1.0 else np.array((weight,), dtype=float)
+        used = plan.dense_kernel.run(
+            row[np.newaxis], label, weights, array, plan.sizes, plan.settings, plan.frame, plan.parameters, record
+        )
+        if used != 1:
+            raise BadRow(0, reason(plan, row, float(label[0]), weight))
+        if weight == 0.0:
+            return state, Step(*self.predict(state, row), 0.0)
+        return State(array, plan), Step._make(record.tolist()[0])
+
+    def update_many(self, state: State, X: Any, y: Any, *, weights: Any = None, record: Record = "all") -> tuple[State, Trace]:
+        """Learn from a block of rows, in order; the same bits as one event at a time."""
+        self._check(state)
+        trace = _run(state, self._rows(X), y, weights, record)
+        return trace.state, trace
+
+    def widen(self, state: State, dim: int) -> State:
+        """The state for rows with further columns at the end, ``dim`` in all: as if these had been 0 so far.
+
+        With covariances and a discount nearly so: which coordinates forget when depends on their number.
+
+        >>> import onlinevi as ovi
+        >>> learner = ovi.Linear(loss=ovi.Squared(), rule=ovi.SVB())
+        >>> state, _ = learner.update(learner.init(1), [1.0], 3.0)
+        >>> learner.widen(state, 2).std.round(3).tolist()
+        [0.414, 1.0]
+        """
+        self._check(state)
+        wide = state.widened(dim)
+        if wide.plan.family != self.family:
+            raise ValueError(f"{self.family} has one value a coordinate, none for the new ones: give one value for all")
+        return wide
+
+    def _rows(self, X: Any) -> Rows:
+        return as_rows(X, filled=self.fills_rows, dtype=None if self.dtype == "float64" else self.dtype)
+
+    @property
+    def fills_rows(self) -> bool:
+        """Whether every coordinate moves at every event: then zeros left out gain nothing."""
+        moves_all = self.rule.moves_without_gradient or self.loss.ridge > 0.0 or self.discount < 1.0
+        return moves_all or self.belief_family.correlated
+
+    def _check(self, state: State) -> Plan:
+        plan = state.plan
+        if plan.learner is self:
+            return plan
+        same = plan.loss is self.loss and plan.rule is self.rule and plan.family is self.family
+        same = same and (plan.average, plan.discount, plan.missing) == (self.average, self.discount, self.missing)
+        if not (same and plan.dtype == self.dtype) and plan != _plan(self, plan.dim, plan.horizon):
+            raise ValueError(
+                "this state belongs to another learner: its loss, rule, family, average, discount, missing or dtype differs"
+            )
+        return plan
+
+
+def prediction_law(state: State, x: Any) -> tuple[Any, Any]:
+    """Mean and variance of the prediction at a row, or at each row of a matrix."""
+    x = x if hasattr(x, "tocsr") else np.asarray(x, dtype=float)
+    if x.shape[-1:] != (state.plan.dim,):
+        raise ValueError(f"x has {x.shape[-1] if x.ndim else 'no'} features, the belief {state.plan.dim}")
+    with np.errstate(invalid="ignore", over="ignore"):  # refused below, with more to say
+        mean, variance = state.plan.predict(state.belief, x)
+        total = mean + variance
+    if not (math.isfinite(total) if x.ndim == 1 else np.isfinite(total).all()):
+        raise ValueError("the prediction is not finite: x holds NaN, infinity, or values too large to square")
+    return mean, variance
+
+
+def missing_means(state: State, x: Any) -> Any:
+    """Σ mean² over the missing values of a row, or of each row of a matrix: what they add to its variance for good."""
+    if not state.plan.missing or hasattr(x, "tocsr"):
+        return np.zeros(x.shape[:-1])
+    return np.isnan(np.asarray(x, dtype=float)) @ np.square(state.mean)
+
+
+def learn(
+    X: Any,
+    y: Any,
+    *,
+    loss: Loss,
+    rule: Rule,
+    family: Family | None = None,
+    weights: Any = None,
+    record: Record = "all",
+    average: bool = True,
+    discount: float = 1.0,
+    missing: bool = False,
+    dtype: str = "float64",
+    horizon: int | None = None,
+) -> Trace:
+    """One pass over a stream: predict each row before its label is used, then learn from it.
+
+    X is a matrix (numpy, scipy.sparse) or a table (pandas, polars, pyarrow). ``weights`` multiply the loss, row by row; a
+    weight of 0 is as if the row were absent. ``discount``, for streams that change, ``missing``, for NaN in X, and ``dtype``,
+    for speed, are those of ``Linear``. ``horizon`` is the number of rows unless given.
+
+    >>> import numpy as np, onlinevi as ovi
+    >>> X = np.random.default_rng(0).standard_normal((500, 3))
+    >>> trace = ovi.learn(X, np.sign(X @ [1.0, -1.0, 0.0]), loss=ovi.Hinge(), rule=ovi.NGVI())
+    >>> bool(trace.average_loss[-1] < 0.3), (trace.mean > [1.5, -2.5, -0.5]).tolist()
+    (True, [True, True, True])
+    """
+    learner = Linear(loss=loss, rule=rule, family=family, average=average, discount=discount, missing=missing, dtype=dtype)
+    rows = learner._rows(X)
+    if rows.count == 0:
+        raise ValueError("the stream is empty: X has 0 rows, needs at least one")
+    state = learner.init(rows.dim, horizon or rows.count)
+    return _run(state, rows, y, weights, record)
+
+
+COPIES_LAST = 8
+"""A sparse block has so many values for each number of the state: it is copied, and looked through, for every block."""
+
+
+def _run(state: State, rows: Rows, y: Any, weights: Any, record: Record) -> Trace:
+    plan, labels = state.plan, as_labels(y, state.plan.loss.label_hint)
+    if rows.dim != plan.dim:
+        raise ValueError(f"X has {rows.dim} features, the state {plan.dim}: every block needs the same columns")
+    if len(labels) != rows.count:
+        raise ValueError(f"X has {rows.count} rows, y {len(labels)} labels: needs one label a row")
+    weights = as_weights(weights, rows.count)
+    recorder = Recorder(record, state, rows.count)
+    try:
+        for start, stop in blocks(rows, at_least=COPIES_LAST * len(state.array) if rows.sparse else 0):
+            buffer = recorder.buffer(stop - start)
+            array, used = run_block(plan, rows, labels, weights, start, stop, state.array, buffer)
+            recorder.add(buffer[: int(array[linear.COUNT]) - state.count])
+            state = State(array, plan)
+            if used < stop:
+                weight = float(weights[used]) if len(weights) else 1.0
+                raise BadRow(used, reason(plan, one_row(rows, used), float(labels[used]), weight))
+    except (BadRow, KeyboardInterrupt) as stopped:
+        stopped.trace = recorder.finish(state)  # type: ignore[union-attr]
+        raise
+    return recorder.finish(state)
+
+
+def run_block(
+    plan: Plan, rows: Rows, labels: Vector, weights: Vector, start: int, stop: int, before: Vector, buffer: Vector
+) -> tuple[Vector, int]:
+    """The state behind the rows from start to stop, and the first row not used."""
+    array = aligned_copy(before)
+    kernel = plan.sparse_kernel if rows.sparse else plan.dense_kernel
+    block = rows.block(start, stop), labels[start:stop], weights[start:stop]
+    used: int = kernel.run(*block, array, plan.sizes, plan.settings, plan.frame, plan.parameters, buffer)
+    if used != linear.NOT_FINITE:
+        return array, start + used
+    # Some step overflowed. Halve until it stands alone: any split gives the same bits.
+    if stop - start == 1:
+        return before.copy(), start
+    middle = (start + stop) // 2
+    array, used = run_block(plan, rows, labels, weights, start, middle, before, buffer)
+    if used < middle:
+        return array, used
+    recorded = int(array[linear.COUNT] - before[linear.COUNT])
+    return run_block(plan, rows, labels, weights, middle, stop, array, buffer[recorded:] if len(buffer) else buffer)
+
+
+def reason(plan: Plan, row: Vector, label: float, weight: float) -> str:
+    """Why the compiled loop refused a row."""
+    single = plan.dtype == "float32"
+    if not (np.isfinite(weight) and weight >= 0.0):
+        return f"weight {weight}: a weight must be ≥ 0 and finite"
+    bad = np.flatnonzero(np.isinf(row) if plan.missing else ~np.isfinite(row))
+    if len(bad):
+        ways = "set missing=True, drop the row, or fill it in" if np.isnan(row[bad[0]]) else "drop the row, or fill it in"
+        ways += " (in float32 all beyond 3.4e38 is infinite)" if single and np.isinf(row[bad[0]]) else ""
+        return f"feature {bad[0]} is {row[bad[0]]}: needs finite numbers; {ways}"
+    if not plan.loss.valid_label(np.float64(label), *plan.parameters):
+        return plan.loss.refuse_label(label)
+    largest = np.nanmax(np.abs(row), initial=0.0)
+    ways = f"{plan.loss.overflow_hint}, {'lower the rate, or use float64' if single else 'or lower the rate'}"
+    return f"the step would overflow (label {label}, largest feature {largest:.3g}): {ways}"
+
+
+_NO_WEIGHTS = np.empty(0)
+
+
+@lru_cache(maxsize=256)
+def _plan(learner: Linear, dim: int, horizon: int | None) -> Plan:
+    own = learner.loss, learner.belief_family, learner.rule, learner.average
+    plan = Plan(*own, dim, horizon, discount=learner.discount, missing=learner.missing, dtype=learner.dtype)
+    _ = plan.settings, plan.frame  # refuse a bad setting now, not at the first event
+    object.__setattr__(plan, "learner", learner)
+    return plan

@@ -1,0 +1,123 @@
+"""Learners that differ in settings only run in one compiled loop; others, in one loop a kind."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from onlinevi.data import Rows, one_row
+from onlinevi.engine import Function, Vector, many_passes
+from onlinevi.engine import loop as linear
+from onlinevi.learners.kernels import kernel
+from onlinevi.learners.linear import reason
+from onlinevi.learners.pool.crew import ALONE, Crew
+from onlinevi.learners.state import Plan, State
+
+
+class Refused(Exception):
+    """Some learner cannot take a row, and why."""
+
+    def __init__(self, row: int, why: str) -> None:
+        super().__init__(row, why)
+        self.row, self.why = row, why
+
+
+class Members:
+    """The learners of an aggregate, sorted by the kernel they share."""
+
+    def __init__(self, plans: Sequence[Plan]) -> None:
+        self.plans = tuple(plans)
+
+    @cached_property
+    def kinds(self) -> list[Kind]:
+        kinds: dict[Any, list[int]] = {}
+        for number, plan in enumerate(self.plans):
+            # Whether a learner forgets is data for a loop that can: one compilation serves both.
+            features = plan.features._replace(forgets=False)
+            key = plan.kinds, features, plan.parameters, plan.sizes, plan.parts["drift"].stop
+            kinds.setdefault(key, []).append(number)
+        return [Kind(numbers, [self.plans[k] for k in numbers]) for numbers in kinds.values()]
+
+    @cached_property
+    def places(self) -> NDArray[np.int64]:
+        """Where each learner stands when they are put in order kind by kind."""
+        return np.argsort([number for kind in self.kinds for number in kind.numbers])
+
+    def advance(
+        self, states: Sequence[State], rows: Rows, labels: Vector, weights: Vector, start: int, stop: int, crew: Crew = ALONE
+    ) -> tuple[list[State], Vector]:
+        """Every learner's state after these rows, and their records, kind by kind; ``Refused`` where one takes a row not."""
+        records = np.empty((len(states), stop - start, max(kind.columns for kind in self.kinds)))
+        block, tasks, first = (rows.block(start, stop), labels[start:stop], weights[start:stop]), [], 0
+        for kind in self.kinds:
+            behind = first + len(kind.numbers)
+            tasks += kind.tasks(states, block, records[first:behind], sparse=rows.sparse, parts=crew.threads)
+            first = behind
+        if min(crew.each(run, tasks)) < stop - start:
+            raise self._refusal(states, rows, labels, weights, start, stop)
+        after = [array for task in tasks for array in task.states]
+        return [State(after[place], plan) for place, plan in zip(self.places, self.plans, strict=True)], records
+
+    def _refusal(self, states: Sequence[State], rows: Rows, labels: Vector, weights: Vector, start: int, stop: int) -> Refused:
+        """The first row that some learner refuses, found by halving: any split gives the same bits."""
+
+        def refuses(kind: Kind, end: int) -> bool:
+            block = rows.block(start, end), labels[start:end], weights[start:end]
+            room = np.empty((len(kind.numbers), end - start, kind.columns))
+            return min(map(run, kind.tasks(states, block, room, sparse=rows.sparse, parts=1))) < end - start
+
+        taken, end = start, stop
+        while end - taken > 1:
+            middle = (taken + end) // 2
+            if any(refuses(kind, middle) for kind in self.kinds):
+                end = middle
+            else:
+                taken = middle
+        plan = next(kind.first for kind in self.kinds if refuses(kind, end))
+        weight = float(weights[taken]) if len(weights) else 1.0
+        return Refused(taken, reason(plan, one_row(rows, taken), float(labels[taken]), weight))
+
+
+class Task(NamedTuple):
+    """A call of a kernel."""
+
+    kernel: Function
+    arguments: tuple[Any, ...]
+
+    @property
+    def states(self) -> Vector:
+        """Those of its learners; after it has run, as they are then."""
+        return self.arguments[3]  # type: ignore[no-any-return]
+
+
+def run(task: Task) -> int:
+    """How many rows all of its learners used."""
+    return int(task.kernel(*task.arguments))
+
+
+class Kind:
+    """Learners of one kernel: their numbers, and their settings side by side."""
+
+    def __init__(self, numbers: Sequence[int], plans: Sequence[Plan]) -> None:
+        self.numbers, self.first = numbers, plans[0]
+        settings, frames = np.stack([plan.settings for plan in plans]), np.stack([plan.frame for plan in plans])
+        self.settings = self.first.sizes, settings, frames, self.first.parameters
+        self.columns = linear.HELD + 1 if self.first.missing else linear.HELD
+        self.features = self.first.features._replace(forgets=any(plan.features.forgets for plan in plans))
+
+    def tasks(
+        self, states: Sequence[State], block: tuple[Any, Vector, Vector], records: Vector, *, sparse: bool, parts: int
+    ) -> list[Task]:
+        """The calls that take them over a block, each with a part of the learners; what they say goes to ``records``."""
+        run_many = kernel(*self.first.kinds, self.features, sparse=sparse, loop=many_passes).run
+        sizes, settings, frames, parameters = self.settings
+        arrays = np.stack([states[number].array for number in self.numbers])
+        size = -(-len(arrays) // parts)
+        cuts = [slice(first, first + size) for first in range(0, len(arrays), size)]
+        return [
+            Task(run_many, (*block, arrays[cut], sizes, settings[cut], frames[cut], parameters, records[cut])) for cut in cuts
+        ]

@@ -1,0 +1,259 @@
+"""The state of an aggregate, and what is fixed about its run."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from onlinevi.data import Rows
+from onlinevi.engine import Kernel, Schedule, Vector, rate_at
+from onlinevi.learners.linear import missing_means, prediction_law
+from onlinevi.learners.pool import mixing
+from onlinevi.learners.pool.crew import ALONE, Crew
+from onlinevi.learners.pool.members import Members, Refused
+from onlinevi.learners.pool.tempering import fixed, normalised
+from onlinevi.learners.state import Plan, State
+from onlinevi.losses import Loss
+
+
+@dataclass(frozen=True, eq=False)
+class AggregateState:
+    """The learners' states, and the weights over them."""
+
+    learners: tuple[State, ...]
+    array: Vector
+    """Packed: count, loss, gaps, the learners' total losses, and log-weights where a share is dealt out."""
+    plan: Mixer
+
+    def __post_init__(self) -> None:
+        fixed(self.array)
+
+    @property
+    def weights(self) -> Vector:
+        """The weights of the next prediction: a probability vector."""
+        return self.plan.weights(self.array)
+
+    @property
+    def dim(self) -> int:
+        return self.learners[0].plan.dim
+
+    @property
+    def count(self) -> int:
+        return int(self.array[mixing.COUNT])
+
+    @property
+    def loss(self) -> float:
+        """Σ loss at the pooled predictions."""
+        return float(self.array[mixing.LOSS])
+
+    @property
+    def losses(self) -> Vector:
+        """Σ loss of each learner by itself: at its prediction, or of its probability where these are pooled."""
+        return self.array[mixing.HEAD : mixing.HEAD + len(self.learners)]
+
+    @property
+    def shifts(self) -> Vector:
+        """What is added to each learner's prediction: with quantiles, that of its residuals; else 0."""
+        number = len(self.learners)
+        behind = self.array[mixing.HEAD + number :]
+        return behind[:number] if self.plan.level > 0.0 else np.zeros(number)
+
+    @property
+    def average_loss(self) -> float:
+        return self.loss / self.count if self.count else float("nan")
+
+    @property
+    def regret(self) -> float:
+        """How much more it has lost than the best of its learners."""
+        return self.loss - float(self.losses.min())
+
+    @property
+    def regret_bound(self) -> float:
+        """What the regret cannot exceed, whatever the stream; NaN where a bound needs the range of losses."""
+        if self.plan.adaptive:
+            return 2.0 * float(self.array[mixing.GAP])
+        return self.switching_bound(0) if self._bayesian else math.nan
+
+    def switching_bound(self, switches: int) -> float:
+        """What cannot be lost beyond any sequence of learners that changes this many times, at most."""
+        if not self._bayesian:
+            raise ValueError(
+                "a bound on switching needs probabilities pooled at rate 1, and rows of weight 1: pool='probability', rate=1.0"
+            )
+        return self.plan.switching_bound(self.count, switches)
+
+    @property
+    def _bayesian(self) -> bool:
+        """Whether the weights were those of Bayes' rule: a row that weighs more than 1 would be counted more than once."""
+        return self.plan.bayesian and self.learners[0].unit_weights
+
+    def widened(self, dim: int) -> AggregateState:
+        """For rows with further columns at the end: every learner widened, their weights as they are."""
+        learners = tuple(own.widened(dim) for own in self.learners)
+        return AggregateState(learners, self.array, replace(self.plan, plans=tuple(own.plan for own in learners)))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return AggregateState, (self.learners, self.array, self.plan)
+
+    def __repr__(self) -> str:
+        return f"AggregateState(count={self.count}, learners={len(self.learners)}, average_loss={self.average_loss:.6g})"
+
+
+class Pooled(NamedTuple):
+    """A prediction of all learners together."""
+
+    decision: Any
+    within: Any
+    """The variance that the learners see themselves, averaged; it shrinks as they learn."""
+    between: Any
+    """The variance of their predictions, and what missing values add however well the weights are known."""
+
+
+@dataclass(frozen=True, eq=False)
+class Mixer:
+    """The learners' plans, the prior weights, and the settings of the compiled loop that weighs them."""
+
+    plans: tuple[Plan, ...]
+    loss: Loss
+    log_prior: Vector
+    settings: Vector
+    by_probability: bool
+
+    @cached_property
+    def members(self) -> Members:
+        return Members(self.plans)
+
+    @cached_property
+    def fills_rows(self) -> bool:
+        """Whether some learner moves every coordinate at every event: then zeros left out gain nothing."""
+        return any(plan.moves_always or plan.family.correlated for plan in self.plans)
+
+    @cached_property
+    def share(self) -> float:
+        return float(self.settings[mixing.SHARE])
+
+    @cached_property
+    def level(self) -> float:
+        return float(self.settings[mixing.LEVEL])
+
+    @cached_property
+    def adaptive(self) -> bool:
+        return bool(self.settings[mixing.ADAPTIVE] > 0.0)
+
+    @cached_property
+    def schedule(self) -> Schedule:
+        return Schedule(*self.settings[[mixing.SCALE, mixing.POWER]].tolist())
+
+    @cached_property
+    def _kernel(self) -> Kernel:
+        return mixing.kernel(type(self.loss), self.by_probability)  # type: ignore[arg-type]
+
+    def __getstate__(self) -> dict[str, Any]:  # compiled kernels are made anew
+        return {name: getattr(self, name) for name in self.__dataclass_fields__}
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Mixer):
+            return NotImplemented
+        same = self.plans == other.plans and self.loss == other.loss
+        same = same and self.by_probability == other.by_probability
+        return same and np.array_equal(self.log_prior, other.log_prior) and np.array_equal(self.settings, other.settings)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def play(
+        self,
+        state: AggregateState,
+        rows: Rows,
+        labels: Vector,
+        weights: Vector,
+        start: int,
+        stop: int,
+        *,
+        shown: Vector | None = None,
+        crew: Crew = ALONE,
+    ) -> tuple[AggregateState, Vector, Refused | None]:
+        """One block: the state after it, a record of the events, and why it stopped short, if it did.
+
+        ``shown``, where given, is filled with the weights, a row an event.
+        """
+        refused, shown = None, np.empty((0, len(self.plans))) if shown is None else shown
+        while True:  # until a row that some learner, or the shared loss, refuses is the end of the block
+            try:
+                return *self._play(state, rows, labels, weights, start, stop, shown, crew), refused
+            except Refused as earlier:
+                refused, stop = earlier, earlier.row
+
+    def _play(
+        self,
+        state: AggregateState,
+        rows: Rows,
+        labels: Vector,
+        weights: Vector,
+        start: int,
+        stop: int,
+        shown: Vector,
+        crew: Crew,
+    ) -> tuple[AggregateState, Vector]:
+        learners, said = self.members.advance(state.learners, rows, labels, weights, start, stop, crew)
+        importance = weights[start:stop]
+        events = int(np.count_nonzero(importance)) if len(importance) else stop - start
+        array, played = state.array.copy(), np.empty((events, mixing.PLAYED))
+        block = labels[start:stop], importance, said, self.members.places, array
+        row = start + self._kernel(*block, self.log_prior, self.settings, self.loss.parameters, played, shown)
+        if row < stop:
+            raise Refused(row, self._reason(float(labels[row])))
+        return AggregateState(tuple(learners), array, self), played
+
+    def _reason(self, label: float) -> str:
+        if not self.loss.valid_label(np.float64(label), *self.loss.parameters):
+            return self.loss.refuse_label(label)
+        return f"the loss would overflow (label {label}): {self.loss.overflow_hint}, or lower the learners' rates"
+
+    def pooled(self, state: AggregateState, x: Any) -> Pooled:
+        """What is predicted at a row, or at each row of a matrix."""
+        each = [prediction_law(own, x) for own in state.learners]
+        means, variances = (np.moveaxis(np.asarray(part), 0, -1) for part in zip(*each, strict=True))
+        weights, means = state.weights, means + state.shifts
+        centre = np.asarray((weights * means).sum(axis=-1))
+        held = np.moveaxis(np.asarray([missing_means(own, x) for own in state.learners]), 0, -1)
+        within = np.asarray((weights * np.maximum(variances - held, 0.0)).sum(axis=-1))
+        between = np.asarray((weights * (np.square(means - centre[..., None]) + held)).sum(axis=-1))
+        if self.by_probability:
+            says = mixing.believed_at(self.loss, means, np.sqrt(variances))
+            centre = np.asarray(mixing.log_odds(*(weights * says).sum(axis=-1)))
+        return Pooled(centre, within, between)
+
+    def start(self) -> Vector:
+        """The packed state before the first event."""
+        number, levels = len(self.log_prior), self.log_prior if self.share > 0.0 else self.log_prior[:0]
+        shifts_and_sizes = np.zeros(2 * number if self.level > 0.0 else 0)
+        return np.concatenate([np.zeros(mixing.HEAD + number), levels, shifts_and_sizes])
+
+    def weights(self, array: Vector) -> Vector:
+        if self.share > 0.0:
+            return normalised(array[mixing.HEAD + len(self.log_prior) :])
+        totals = array[mixing.HEAD :][: len(self.log_prior)]
+        rate = rate_at(*self.schedule, array[mixing.COUNT] + 1.0)
+        if self.adaptive:
+            rate = mixing.hedge_rate(len(totals), float(array[mixing.GAP]))
+        with np.errstate(over="ignore"):  # infinitely far behind: no weight
+            return normalised(self.log_prior - rate * (totals - totals.min()))
+
+    @property
+    def bayesian(self) -> bool:
+        return self.by_probability and self.schedule == (1.0, 0.0)
+
+    def switching_bound(self, count: int, switches: int) -> float:
+        """−log of the least prior weight of a sequence of learners that changes ``switches`` times in ``count`` events."""
+        if switches > 0 and self.share == 0.0:
+            raise ValueError("without a share the best learner may not change: set share=0.001")
+        most = max(count - 1, 0)
+        if not 0 <= switches <= most:
+            raise ValueError(f"switches={switches}: {count} events have at most {most}")
+        rarest = math.exp(self.log_prior.min())
+        changed = switches * math.log(self.share * rarest) if switches else 0.0
+        return -(math.log(rarest) + changed + (most - switches) * math.log(1.0 - self.share + self.share * rarest))

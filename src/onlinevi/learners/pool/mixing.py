@@ -1,0 +1,267 @@
+"""The compiled loop over what several learners said: weigh them, pool their predictions, see the label, weigh anew."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from onlinevi.engine import Function, Kernel, Real, Vector, compose, ns, rate_at
+from onlinevi.engine.holes import expected, valid_label
+from onlinevi.engine.loop import COST, HELD, PREDICTION, SPREAD
+from onlinevi.learners.pool.exponentials import exponentiate
+from onlinevi.losses import Loss
+
+# The head of a packed state. Behind it lie, a number for each learner: total losses, log-weights where a share is dealt out,
+# and the shifts and sizes of residuals where quantiles are pooled.
+COUNT, LOSS, GAP = range(3)
+HEAD = 3
+
+# The settings, read as data.
+SCALE, POWER, ADAPTIVE, SHARE, LEVEL, KNOWN = range(6)
+
+# The columns of what is played: those of a learner's record, the variance that the learners see themselves, averaged, and
+# that of their predictions.
+WITHIN, BETWEEN = 3, 4
+PLAYED = 5
+
+GREATEST_RATE = 1e300
+"""While nothing has been paid for weighing, the adaptive rate has no bound: the best learners so far take all the weight."""
+
+
+class Opinion(NamedTuple):
+    """What one learner says of an event, as pooling needs it."""
+
+    support: Real
+    """What is averaged: the prediction, or the probability of the label +1."""
+    against: Real
+    """The probability of −1; 0 where predictions are averaged."""
+    cost: Real
+    """What it costs by itself."""
+
+
+# --- holes
+
+
+def opinion(y: Real, a: Real, v: Real, parameters: Any) -> Opinion:
+    raise TypeError("opinion is a hole of the compiled loop: compose a kernel first")
+
+
+def decision(support: Real, against: Real) -> Real:
+    raise TypeError("decision is a hole of the compiled loop: compose a kernel first")
+
+
+# --- predictions are pooled by their mean
+
+
+def stated(y: Real, a: Real, v: Real, parameters: Any) -> Opinion:
+    return Opinion(a, 0.0, expected(y, a, 0.0, *parameters).value)
+
+
+def mean_of(support: Real, against: Real) -> Real:
+    return support
+
+
+# --- probabilities are pooled by their mean; the decision is the score that has the pooled one
+
+LEAST_PROBABILITY = 1e-300
+
+
+def believed(y: Real, a: Real, v: Real, parameters: Any) -> Opinion:
+    # The slope of the logistic loss at a label is the probability of the other one: none is 1 minus a rounded number.
+    support = ns.maximum(expected(-1.0, a, v, *parameters).slope, LEAST_PROBABILITY)
+    against = ns.maximum(-expected(1.0, a, v, *parameters).slope, LEAST_PROBABILITY)
+    return Opinion(support, against, -ns.log(ns.where(y > 0.0, support, against)))
+
+
+def believe(means: Any, spreads: Any, parameters: Any, says: Any) -> None:
+    """The same for many predictions, before a label is seen: fills ``says`` with what is for +1 and what against."""
+    for k in range(len(means)):
+        said = believed(1.0, means[k], spreads[k], parameters)
+        says[0, k], says[1, k] = said.support, said.against
+
+
+def believed_at(loss: Loss, a: Vector, v: Vector) -> Vector:
+    """The probabilities of +1, then those of −1."""
+    says = np.empty((2, *a.shape))
+    _believe(type(loss))(a.ravel(), v.ravel(), loss.parameters, says.reshape(2, -1))  # type: ignore[arg-type]
+    return says
+
+
+@cache
+def _believe(loss: type[Loss]) -> Kernel:
+    return compose(believe, {expected: loss.expected})
+
+
+def log_odds(support: Real, against: Real) -> Real:
+    return ns.log(support) - ns.log(against)
+
+
+def mix(
+    labels: Any,
+    importance: Any,
+    said: Any,
+    places: Any,
+    state: Any,
+    prior: Any,
+    settings: Any,
+    parameters: Any,
+    played: Any,
+    shown: Any,
+) -> int:
+    """Weigh, predict, pay and reweigh, event by event. Changes ``state``; fills ``played`` and, unless empty, ``shown``.
+
+    ``said`` holds a record for each learner, of the rows with weight > 0 only, the k-th learner's at ``places[k]``; ``played``
+    gets the same rows, ``shown`` the weights. ``prior`` is in logarithms. Returns how many rows were used, as a pass does.
+    """
+    number, weighted = len(prior), len(importance) > 0
+    adaptive, share, level, known = settings[ADAPTIVE] > 0.0, settings[SHARE], settings[LEVEL], settings[KNOWN] > 0.0
+    totals, behind = state[HEAD : HEAD + number], HEAD + number
+    levels, shifts, sizes = state[behind : behind + number], state[behind : behind + number], state[behind + number :]
+    weights, costs, predictions = np.empty(number), np.empty(number), np.empty(number)
+    spreads, held, lags, dealt = np.empty(number), np.zeros(number), np.empty(number), np.exp(prior)
+    event = 0
+    for i in range(len(labels)):
+        if weighted and importance[i] == 0.0:
+            continue
+        y, scale = labels[i], importance[i] if weighted else 1.0
+
+        # Weights, from all of the past.
+        rate = rate_at(settings[SCALE], settings[POWER], state[COUNT] + 1.0)
+        if adaptive:
+            rate = hedge_rate(number, state[GAP])
+        if share > 0.0:
+            for k in range(number):
+                weights[k] = levels[k]
+        else:
+            lag_behind(lags, totals)
+            temper(weights, lags, prior, rate)
+        whole = normalise(weights)
+
+        # Pool, then see the label and pay.
+        support = against = centre = within = between = hedged = sums = 0.0
+        for k in range(number):
+            at = places[k]
+            predictions[k], spreads[k], costs[k] = said[at, event, PREDICTION], said[at, event, SPREAD], said[at, event, COST]
+            if said.shape[2] > HELD:
+                held[k] = said[at, event, HELD]
+        if known:
+            for k in range(number):
+                support += weights[k] * predictions[k]
+        else:
+            for k in range(number):
+                predictions[k] += shifts[k] if level > 0.0 else 0.0
+                says = opinion(y, predictions[k], spreads[k], parameters)
+                costs[k] = scale * says.cost
+                support += weights[k] * says.support
+                against += weights[k] * says.against
+        for k in range(number):
+            centre += weights[k] * predictions[k]
+            hedged += weights[k] * costs[k]
+            sums += totals[k] + costs[k]
+        for k in range(number):
+            gap = predictions[k] - centre
+            within += weights[k] * ns.maximum(spreads[k] * spreads[k] - held[k], 0.0)
+            between += weights[k] * (gap * gap + held[k])
+        answer = decision(support, against)
+        cost = scale * expected(y, answer, 0.0, *parameters).value
+        # The learners took this row by their own losses: the shared one may be undefined there, or overflow.
+        if not (ns.isfinite(sums + state[LOSS] + cost + within + between) and valid_label(y, *parameters)):
+            return i
+        played[event, PREDICTION], played[event, SPREAD], played[event, COST] = answer, ns.sqrt(within + between), cost
+        played[event, WITHIN], played[event, BETWEEN] = within, between
+        if len(shown) > 0:
+            for k in range(number):
+                shown[event, k] = weights[k]
+
+        # Reweigh.
+        state[COUNT] += 1.0
+        state[LOSS] += cost
+        for k in range(number):
+            totals[k] += costs[k]
+        if share > 0.0:
+            spread_out(levels, costs, dealt, rate, share)
+        elif adaptive:  # what weighing cost beyond the price of the rate
+            state[GAP] += ns.maximum(hedged - mixed(lags, costs, rate, whole), 0.0)
+        if level > 0.0:
+            for k in range(number):
+                track(shifts, sizes, k, y - said[places[k], event, PREDICTION], level, state[COUNT])
+        event += 1
+    return len(labels)
+
+
+def hedge_rate(number: int, gap: Real) -> Real:
+    """AdaHedge's: ln N / Σ gaps."""
+    return ns.log(max(number, 2)) / gap if gap > 0.0 else GREATEST_RATE
+
+
+def lag_behind(lags: Any, totals: Any) -> None:
+    """How much more each learner has lost than the best: all that weights depend on, and no digit goes to what they share."""
+    best = least(totals)
+    for k in range(len(totals)):
+        lags[k] = totals[k] - best
+
+
+def least(values: Any) -> Real:
+    found = values[0]
+    for k in range(1, len(values)):
+        found = ns.minimum(found, values[k])
+    return found
+
+
+def temper(weights: Any, lags: Any, prior: Any, rate: Real) -> None:
+    """Log-weights: log prior − rate·lag."""
+    for k in range(len(lags)):
+        weights[k] = prior[k] - rate * lags[k]
+
+
+def mixed(lags: Any, costs: Any, rate: Real, whole: Real) -> Real:
+    """The mix loss of an event, the growth of −log Σ prior·e^(−rate·lag) / rate; ``whole`` is that sum before it.
+
+    Both sums are relative to their largest term, the best learner's: AdaHedge's prior is uniform. Uses up ``lags``.
+    """
+    for k in range(len(lags)):
+        lags[k] += costs[k]
+    best = least(lags)
+    for k in range(len(lags)):
+        lags[k] = rate * (best - lags[k])
+    return best - ns.log(exponentiate(lags, 0.0) / whole) / rate
+
+
+def normalise(weights: Any) -> Real:
+    """Log-weights become weights that sum to 1; returns their sum relative to the largest."""
+    most = weights[0]
+    for k in range(1, len(weights)):
+        most = ns.maximum(most, weights[k])
+    total = exponentiate(weights, most)
+    for k in range(len(weights)):
+        weights[k] /= total
+    return total
+
+
+def spread_out(levels: Any, costs: Any, dealt: Any, rate: Real, share: Real) -> None:
+    """Fixed share: after each event a share of all weight is dealt out anew by the prior, so that none is ever lost."""
+    for k in range(len(costs)):
+        levels[k] -= rate * costs[k]
+    normalise(levels)
+    for k in range(len(costs)):
+        levels[k] = ns.log((1.0 - share) * levels[k] + share * dealt[k])
+
+
+MEMORY, PACE = 100.0, 0.03
+"""How many events the size of residuals remembers, and how far, in such sizes, a shift moves at once."""
+
+
+def track(shifts: Any, sizes: Any, k: int, residual: Real, level: Real, count: Real) -> None:
+    """Move a shift towards the quantile of the residuals at ``level``: up where they lie above it, else down."""
+    sizes[k] += (ns.absolute(residual) - sizes[k]) / ns.minimum(count, MEMORY)
+    shifts[k] += PACE * sizes[k] * (level if residual > shifts[k] else level - 1.0)
+
+
+@cache
+def kernel(loss: type[Loss], by_probability: bool) -> Kernel:
+    """``mix`` compiled for a loss and a way to pool."""
+    pooled: dict[Function, Function]
+    pooled = {opinion: believed, decision: log_odds} if by_probability else {opinion: stated, decision: mean_of}
+    return compose(mix, {expected: loss.expected, valid_label: loss.valid_label, **pooled})

@@ -1,0 +1,305 @@
+"""A state is a value: one packed array with named read-only views."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from onlinevi.beliefs import PRIOR_MEAN, PRIOR_STD, STD_LOW, Family, edges, placed
+from onlinevi.engine import Belief, Kernel, Prior, Vector
+from onlinevi.engine import loop as linear
+from onlinevi.learners.kernels import Features, kernel
+from onlinevi.losses import Loss
+from onlinevi.rules import Adaptive, Rate, Rule
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Everything fixed about a run: its parts, its size, and what these mean for the compiled loop."""
+
+    loss: Loss
+    family: Family
+    rule: Rule
+    average: bool
+    dim: int
+    horizon: int | None
+    discount: float = field(default=1.0, kw_only=True)
+    missing: bool = field(default=False, kw_only=True)
+    """Whether NaN in a row is a missing value, N(0, 1)."""
+    dtype: str = field(default="float64", kw_only=True)
+    """Of the vectors and of the rows; the sums are doubles."""
+    learner: ClassVar[Any] = None
+    """Whose plan it is, where one learner made it: told at a glance at every event."""
+
+    @cached_property
+    def settings(self) -> Vector:
+        prior_scale, prior_power = (
+            self.rule.prior_rate.schedule(self.horizon) if self.rule.prior_rate is not None else (np.inf, 0.0)
+        )
+        settings = np.zeros(linear.SETTINGS)
+        settings[[linear.STEP_SCALE, linear.STEP_POWER]] = self.step_rate.schedule(self.horizon)
+        settings[[linear.PRIOR_SCALE, linear.PRIOR_POWER]] = prior_scale, prior_power
+        settings[linear.PER_VARIANCE] = self.rule.step_rate.per_variance
+        settings[linear.LEAD] = self.rule.looks_ahead
+        settings[linear.MOVES_ALWAYS] = self.moves_always
+        settings[linear.RIDGE] = self.loss.ridge
+        settings[linear.DISCOUNT] = self.discount
+        settings[linear.ROBUST] = self.loss.robust or 0.0
+        settings[linear.GENTLE] = self.gentle
+        return settings
+
+    @cached_property
+    def step_rate(self) -> Rate:
+        """The rule's, with the constant for this box where it has none of its own."""
+        rate = self.rule.step_rate
+        if not isinstance(rate, Adaptive):
+            return rate
+        mean_low, mean_high, std_low, std_high = edges(self.family, self.dim)
+        prior = Prior(*(np.broadcast_to(row, (self.dim,)) for row in self.frame[[PRIOR_MEAN, PRIOR_STD]]))
+        return rate.fitted(self.rule.best_constant(prior, Belief(mean_low, std_low), Belief(mean_high, std_high)))
+
+    @cached_property
+    def sizes(self) -> tuple[int, int, int]:
+        """How many coordinates there are, and how many numbers a belief over them and the drift take."""
+        return self.dim, self.family.belief_size(self.dim), self.dim if self.average else 0
+
+    @cached_property
+    def frame(self) -> Vector:
+        frame = self.family.frame(self.dim)
+        if self.dtype == "float32":
+            check_single(frame)
+        return frame
+
+    @cached_property
+    def parameters(self) -> tuple[float, ...]:
+        return self.loss.parameters
+
+    @cached_property
+    def moves_always(self) -> bool:
+        """Whether coordinates without a gradient move too, so that a sparse row costs as much as a dense one."""
+        return self.rule.moves_without_gradient or self.loss.ridge > 0.0 or self.discount < 1.0
+
+    @property
+    def gentle(self) -> float:
+        """Up to which rate·curvature·std² a step is gentle: never where a ridge, a prior term or the box acts on stds."""
+        acts = self.loss.ridge > 0.0 or self.rule.prior_rate is not None or np.any(self.frame[STD_LOW] > 0.0)
+        return -1.0 if acts else self.rule.gentle
+
+    @cached_property
+    def dense_kernel(self) -> Kernel:
+        return self.kernel(sparse=False)
+
+    @cached_property
+    def sparse_kernel(self) -> Kernel:
+        return self.kernel(sparse=True)
+
+    def kernel(self, *, sparse: bool) -> Kernel:
+        return kernel(*self.kinds, self.features, sparse=sparse)
+
+    @property
+    def kinds(self) -> Any:
+        """The parts that the compiled loop is made of."""
+        return type(self.loss), type(self.family), type(self.rule)
+
+    @cached_property
+    def features(self) -> Features:
+        """What the compiled loop must be able to do."""
+        return Features(
+            per_coordinate=self.frame.ndim > 1,
+            forgets=self.discount < 1.0,
+            robust=self.loss.robust is not None,
+            per_variance=self.rule.step_rate.per_variance,
+            adaptive=isinstance(self.rule.step_rate, Adaptive),
+            missing=self.missing,
+            single=self.dtype == "float32",
+        )
+
+    @cached_property
+    def parts(self) -> dict[str, slice]:
+        """Where the vectors lie among the ``numbers`` of a packed array."""
+        _, belief, drift = self.sizes
+        totals = belief if self.rule.keeps_std_total else self.dim
+        ends = np.cumsum([linear.HEAD * 8 // np.dtype(self.dtype).itemsize, belief, totals, drift]).tolist()
+        return {name: slice(*ends[k : k + 2]) for k, name in enumerate(("belief", "totals", "drift"))}
+
+    def numbers(self, array: Vector) -> NDArray[Any]:
+        """A packed array as numbers of the vectors' type: of float32, two in each double."""
+        return array if self.dtype == "float64" else array.view(self.dtype)
+
+    def zeros(self) -> Vector:
+        """A packed array of zeros."""
+        return np.zeros(math.ceil(self.parts["drift"].stop * np.dtype(self.dtype).itemsize / 8))
+
+    def predict(self, belief: Any, x: Any) -> tuple[Any, Any]:
+        """(a, v²): mean and variance of the prediction at a row, or at each row of a matrix."""
+        return (self.family.predict_missing if self.missing else self.family.predict)(belief, x)
+
+    def start(self) -> State:
+        array = self.zeros()
+        self.numbers(array)[self.parts["belief"]] = self.family.pack(self.family.init(self.dim))
+        return State(array, self)
+
+    def widened(self, dim: int) -> Plan:
+        """The plan of the same run over more coordinates."""
+        return replace(self, family=self.family.widened(dim), dim=dim)
+
+    def __getstate__(self) -> dict[str, Any]:  # compiled kernels are made anew
+        return {name: getattr(self, name) for name in self.__dataclass_fields__}
+
+
+VECTOR = 4
+"""As many doubles go into a vector register."""
+
+
+def aligned_copy(array: Vector) -> Vector:
+    """A copy of a packed array whose belief starts where a vector load does: the vectors of others lie across cache lines."""
+    room = np.empty(len(array) + VECTOR)
+    skip = -(room.ctypes.data // room.itemsize + linear.HEAD) % VECTOR
+    copy = room[skip : skip + len(array)]
+    copy[:] = array
+    return copy
+
+
+def check_single(frame: Vector) -> None:
+    """Refuse a prior that float32 has no number for, or a box that it would make another."""
+    with np.errstate(over="ignore"):
+        narrow = frame.astype(np.float32)
+    if not ((np.isfinite(frame) == np.isfinite(narrow)) & ((frame == 0.0) == (narrow == 0.0))).all():
+        raise ValueError(
+            "the prior or the box has values that float32 cannot hold: keep them within 1e-38 and 1e38, or leave dtype out"
+        )
+
+
+class State:
+    """The belief, what its rule keeps, and the sums that regret and certificates need, after ``count`` events."""
+
+    __slots__ = ("array", "plan")
+
+    def __init__(self, array: Vector, plan: Plan) -> None:
+        array.setflags(write=False)
+        self.array, self.plan = array, plan
+
+    def vector(self, name: str) -> Vector:
+        """The belief, the totals or the drift, in doubles: a view, or of float32 a copy."""
+        found = self.plan.numbers(self.array)[self.plan.parts[name]].astype(np.float64, copy=False)
+        found.setflags(write=False)
+        return found
+
+    @property
+    def belief(self) -> Belief:
+        return self.plan.family.unpack(self.vector("belief"), self.plan.dim)
+
+    @property
+    def mean(self) -> Vector:
+        """The decision: the mean of the weights."""
+        return self.vector("belief")[: self.plan.dim]
+
+    @property
+    def std(self) -> Vector:
+        """The std of each weight; 0 for a point."""
+        return np.asarray(self.belief.std)
+
+    @property
+    def count(self) -> int:
+        """How many events it has learned from."""
+        return int(self.array[linear.COUNT])
+
+    @property
+    def weight(self) -> float:
+        """Σ row weights: the count, unless weights were given."""
+        return float(self.array[linear.WEIGHT])
+
+    @property
+    def unit_weights(self) -> bool:
+        """Whether every row had the weight 1: Σ (w − 1)² is 0, not only Σ w the count."""
+        return bool(self.count == self.weight == self.array[linear.WEIGHT_SQUARE])
+
+    @property
+    def loss(self) -> float:
+        """Σ loss at the decision."""
+        return float(self.array[linear.LOSS])
+
+    @property
+    def expected_loss(self) -> float:
+        """Σ E_q[loss]."""
+        return float(self.array[linear.EXPECTED])
+
+    @property
+    def product(self) -> float:
+        """Σ ⟨gradient of E_q[loss], (mean, std)⟩ = Σ (e1·a + e2·v²), ridge included."""
+        return float(self.array[linear.PRODUCT])
+
+    @property
+    def gradient_square(self) -> float:
+        """Σ ‖gradient of E_q[loss] in (mean, std)‖²."""
+        return float(self.array[linear.GRADIENT_SQUARE])
+
+    @property
+    def largest_gradient(self) -> float:
+        """The length of the longest of these gradients."""
+        return float(np.sqrt(self.array[linear.LARGEST_SQUARE]))
+
+    @property
+    def square(self) -> float:
+        """Σ ‖(mean, std)‖² over the decisions; kept with a ridge only, whose certificate needs it."""
+        return float(self.array[linear.SQUARE])
+
+    @property
+    def usual_slope(self) -> float:
+        """The size of slopes by which a robust loss tells outliers, √(mean of trust·slope²); 0 if it has none yet."""
+        sloped, squares = self.array[[linear.SLOPED, linear.SLOPE_SQUARE]]
+        return float(np.sqrt(squares / sloped)) if sloped > 0.0 else 0.0
+
+    @property
+    def gradient(self) -> Vector:
+        """Σ gradient of E_q[loss] in the mean = Σ e1·x, ridge included."""
+        return self.vector("totals")[: self.plan.dim]
+
+    @property
+    def average_loss(self) -> float:
+        """The average loss so far."""
+        return self.loss / self.count if self.count else float("nan")
+
+    @property
+    def average_mean(self) -> Vector:
+        """The average of all decisions so far: what online-to-batch conversion predicts with."""
+        if not self.plan.average:
+            raise ValueError("the average decision was not kept: set average=True")
+        return np.asarray(self.mean - self.vector("drift") / max(self.count, 1))
+
+    def widened(self, dim: int) -> State:
+        """For rows with further columns at the end, as if these had been 0 so far: their weights are at the prior."""
+        old = self.plan
+        if dim < old.dim:
+            raise ValueError(f"dim={dim}: the state has {old.dim} columns already, and none can leave")
+        if old.loss.ridge > 0.0:
+            raise ValueError(f"{old.loss}: a ridge would have moved the new weights at every event; widen before the first")
+        plan = old.widened(dim)
+        start = plan.start()
+        array = np.array(start.array)
+        array[: linear.HEAD] = self.array[: linear.HEAD]
+        numbers = plan.numbers(array)
+        for name in ("belief", "totals", "drift"):
+            was, now = self.vector(name), start.vector(name)
+            if len(was) == old.sizes[1]:  # a belief, or totals laid out as one
+                parts = zip(old.family.unpack(was, old.dim), plan.family.unpack(now, dim), strict=True)
+                numbers[plan.parts[name]] = plan.family.pack(type(start.belief)._make(placed(*pair) for pair in parts))
+            else:
+                numbers[plan.parts[name]] = placed(was, now)
+        return State(array, plan)
+
+    def __repr__(self) -> str:
+        return f"State(count={self.count}, dim={self.plan.dim}, average_loss={self.average_loss:.6g})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, State) and self.plan == other.plan and np.array_equal(self.array, other.array)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return State, (np.array(self.array), self.plan)

@@ -1,0 +1,114 @@
+"""The paper's claims about its figure, each computed from the runs: true, false, or true only in part."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from onlinevi.paper.panels import PANELS
+from onlinevi.paper.runs import Run
+
+
+@dataclass(frozen=True)
+class Approach:
+    """How the average regret of one rule falls in one panel, on the mean of its seeds.
+
+    Regret at t is against the weights that are best at T, over the same t events: their luck is its luck.
+    """
+
+    data: str
+    rule: str
+    regret: float
+    """A_T − line."""
+    earlier: float
+    """The same at T/10."""
+    rate: float
+    """p in regret ≈ c·t^p, fitted from T/100 on."""
+    trivial: float
+    """The regret at T of who predicts 0 throughout."""
+
+    @property
+    def holds(self) -> bool:
+        """Falling at the end, by a power of t that is not nearly 0, and better than never learning."""
+        return self.regret < self.earlier and self.rate < -0.1 and self.regret < self.trivial
+
+
+@dataclass(frozen=True)
+class Claim:
+    """What the paper says, whether it came out, and the numbers."""
+
+    text: str
+    holds: bool
+    details: tuple[str, ...]
+
+
+def mean_curve(runs: Sequence[Run]) -> tuple[np.ndarray, np.ndarray]:
+    """The times, and A_t averaged over the seeds."""
+    return np.array(runs[0].steps), np.mean([run.curve for run in runs], axis=0)
+
+
+def group(runs: Sequence[Run], data: str, rule: str | None = None) -> list[Run]:
+    return [run for run in runs if run.data == data and rule in (None, run.rule)]
+
+
+def approach(runs: Sequence[Run]) -> Approach:
+    """Of one rule in one panel."""
+    steps, regret = np.array(runs[0].steps), np.mean([run.regret for run in runs], axis=0)
+    T = steps[-1]
+    late = (steps >= T / 100) & (regret > 0.0)
+    rate = np.polyfit(np.log(steps[late]), np.log(regret[late]), 1)[0] if late.sum() > 2 else np.nan
+    earlier = regret[np.searchsorted(steps, T / 10)]
+    trivial = np.mean([run.predicting_zero - run.hindsight for run in runs])
+    return Approach(runs[0].data, runs[0].rule, float(regret[-1]), float(earlier), float(rate), float(trivial))
+
+
+def judge(runs: Sequence[Run]) -> list[Claim]:
+    """Every claim that these runs can speak to."""
+    present = [name for name in PANELS if group(runs, name)]
+    rules = list(dict.fromkeys(run.rule for run in runs))
+    convex = [name for name in present if not PANELS[name].network]
+    claims = [_approaches([approach(group(runs, data, rule)) for data in convex for rule in rules])] if convex else []
+    if "NGVI" in rules and len(rules) > 1:
+        claims += _lowest(runs, present, rules)
+    claims += [_network(runs, name, rules) for name in present if PANELS[name].network]
+    return claims
+
+
+def _approaches(found: list[Approach]) -> Claim:
+    missed = [f"{each.data}, {each.rule}" for each in found if not each.holds]
+    details = tuple(
+        f"{each.data}, {each.rule}: average regret {each.earlier:.4f} at T/10, {each.regret:.4f} at T, as t^{each.rate:.2f}"
+        for each in found
+    )
+    text = "Every rule's average loss approaches the best in hindsight (convex panels)"
+    verdict = (f"not in {len(missed)} of {len(found)}: {'; '.join(missed)}",) if missed else ()
+    return Claim(text, not missed, verdict + details)
+
+
+def _lowest(runs: Sequence[Run], present: list[str], rules: list[str]) -> list[Claim]:
+    lowest = {}
+    for data in present:
+        final = {rule: float(np.mean([run.average_loss for run in group(runs, data, rule)])) for rule in rules}
+        order = sorted(final, key=final.__getitem__)
+        lowest[data] = order[0], f"{data}: " + ", ".join(f"{rule} {final[rule]:.4f}" for rule in order)
+    wins = sum(rule == "NGVI" for rule, _ in lowest.values())
+    details = tuple(detail for _, detail in lowest.values())
+    count = f"{wins} of {len(present)} panels"
+    return [
+        Claim("NGVI is the lowest in most panels (the figure's caption)", 2 * wins > len(present), (count, *details)),
+        Claim("NGVI is the lowest in all panels (the paper's conclusions)", wins == len(present), (count,)),
+    ]
+
+
+def _network(runs: Sequence[Run], data: str, rules: list[str]) -> Claim:
+    found = [approach(group(runs, data, rule)) for rule in rules]
+    details = tuple(
+        f"{each.rule}: average regret {each.earlier:.4f} at T/10, {each.regret:.4f} at T, as t^{each.rate:.2f}"
+        for each in found
+    )
+    missed = [each.rule for each in found if not each.holds]
+    verdict = (f"not with {', '.join(missed)}",) if missed else ()
+    text = "The network panel converges, to the best found offline, though its loss is not convex"
+    return Claim(text, not missed, verdict + details)

@@ -1,0 +1,144 @@
+"""One run: a rule over a stream. Finished runs are kept as files, so an interrupted call goes on where it stopped."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from onlinevi.engine import Vector
+from onlinevi.learners import learn
+from onlinevi.paper.network import offline, online, predictions
+from onlinevi.paper.panels import PANELS, Panel, Scaling, Stream
+from onlinevi.rules import NGVI, OGA, OGAEL, SVA, SVB, Rule
+
+RULES: dict[str, Rule] = {"OGA": OGA(), "OGA-EL": OGAEL(), "SVA": SVA(), "SVB": SVB(), "NGVI": NGVI()}
+"""By the names of the paper's legend, each with the paper's rate."""
+
+CURVE_POINTS = 1000
+
+
+@dataclass(frozen=True)
+class Job:
+    """Which run."""
+
+    data: str
+    rule: str
+    seed: int
+    scaling: Scaling
+
+    @property
+    def panel(self) -> Panel:
+        return PANELS[self.data]
+
+    def __str__(self) -> str:
+        return f"{self.data}-{self.rule}-{self.seed}-{self.scaling}"
+
+
+@dataclass(frozen=True)
+class Line:
+    """The best fixed weights in hindsight: their average loss, and how far below it the truth may be."""
+
+    value: float
+    gap: float | None
+    """None: the best that several offline trainings found, not certified."""
+    weights: list[float]
+
+    def averages(self, panel: Panel, stream: Stream) -> Vector:
+        """The average loss of these weights over the first t events, for every t."""
+        weights = np.array(self.weights)
+        predicted = predictions(weights, stream) if panel.network else stream.X @ weights
+        return np.cumsum(panel.loss(stream.y, predicted).value) / np.arange(1, len(stream.y) + 1)
+
+
+@dataclass(frozen=True)
+class Run:
+    """What a run left: its numbers, and its curves at up to 1000 times."""
+
+    data: str
+    rule: str
+    seed: int
+    scaling: str
+    T: int
+    d: int
+    average_loss: float
+    hindsight: float
+    hindsight_gap: float | None
+    predicting_zero: float
+    """The average loss of who never learns: predicts 0 throughout."""
+    seconds: float
+    steps: list[int]
+    curve: list[float]
+    """A_t, the average loss so far."""
+    regret: list[float]
+    """A_t less the average loss, over the same events, of the weights that are best at T."""
+
+
+def run(job: Job, stream: Stream, line: Line, progress: Callable[[float], None]) -> Run:
+    """Play the stream once; ``progress`` hears the share that is done."""
+    start = time.perf_counter()
+    if job.panel.network:
+        averages = online(RULES[job.rule], stream, job.seed, progress)
+    else:
+        averages = learn(stream.X, stream.y, loss=job.panel.loss, rule=RULES[job.rule], average=False).average_loss
+    seconds = time.perf_counter() - start
+    T, d = stream.X.shape
+    steps = thinned(T)
+    at = np.array(steps) - 1
+    curve, regret = averages[at], (averages - line.averages(job.panel, stream))[at]
+    zero = float(job.panel.loss(stream.y, 0.0).value.mean())
+    return Run(**asdict(job), T=T, d=d, average_loss=float(curve[-1]), hindsight=line.value, hindsight_gap=line.gap,
+               predicting_zero=zero, seconds=seconds, steps=steps, curve=curve.tolist(), regret=regret.tolist())  # fmt: skip
+
+
+def best_in_hindsight(panel: Panel, stream: Stream, progress: Callable[[float], None]) -> Line:
+    """The line of a panel: certified where the loss is convex."""
+    if panel.network:
+        value, weights = offline(stream, progress)
+        return Line(value, None, weights.tolist())
+    from onlinevi.guarantees import hindsight
+
+    best = hindsight(stream.X, stream.y, loss=panel.loss, box=20.0)
+    return Line(best.value, best.gap, best.mean.tolist())
+
+
+def thinned(count: int) -> list[int]:
+    """Up to 1000 times from 1 to ``count``, dense where a curve bends: evenly spaced on a logarithmic axis."""
+    times = np.unique(np.geomspace(1, count, CURVE_POINTS).round().astype(int))
+    return [int(t) for t in times]
+
+
+class Store:
+    """A folder of finished runs. A file counts only if it was made by this very source."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        folder.mkdir(parents=True, exist_ok=True)
+
+    def load(self, name: str, kind: type[Any]) -> Any | None:
+        try:
+            kept = json.loads((self.folder / f"{name}.json").read_text())
+            return kind(**kept["value"]) if kept["source"] == source_digest() else None
+        except (OSError, ValueError, KeyError, TypeError):
+            return None  # absent, or cut short: it is run again
+
+    def save(self, name: str, value: Any) -> None:
+        path = self.folder / f"{name}.json"
+        unfinished = path.with_suffix(f".{os.getpid()}.tmp")
+        unfinished.write_text(json.dumps({"source": source_digest(), "value": asdict(value)}))
+        unfinished.replace(path)
+
+
+@cache
+def source_digest() -> str:
+    """Of all the package's files: results of an older source are not mixed with those of a newer one."""
+    files = sorted(Path(__file__).parents[1].rglob("*.py"))
+    return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()[:16]

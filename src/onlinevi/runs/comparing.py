@@ -1,0 +1,197 @@
+"""Several learners on one source: rows are read and encoded once, and each learner takes the same."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from onlinevi.data import BadInput, Batch, Encoded, Position, Schema, Stream, encode, open_stream
+from onlinevi.engine import Vector
+from onlinevi.runs.account import LOSS, STEP
+from onlinevi.runs.job import Job
+from onlinevi.runs.left_out import LeftOut
+from onlinevi.runs.moments import certified_regret
+from onlinevi.runs.outcome import results
+from onlinevi.runs.playing import begin, play
+from onlinevi.runs.report.document import to_plain
+from onlinevi.runs.running import Ended
+from onlinevi.runs.settings import Settings
+from onlinevi.runs.stopper import Stopper
+
+
+@dataclass(frozen=True)
+class Standing:
+    """How one rule has done."""
+
+    rule: str
+    events: int
+    average_loss: float
+    error_rate: float | None
+    """For classes."""
+    coverage: float | None
+    """For numbers, counts and quantiles."""
+    certified_regret: float | None
+    """A row, where one is certain."""
+    seconds: float
+    """Of predicting and learning, without reading and compiling."""
+    refused: int
+    """Rows that this rule could not use, and the others perhaps could."""
+    out: bool = False
+    """Whether it could not play to the end: its loss is then of fewer rows, if of any."""
+    why: str | None = None
+    """Why it is out, or refused a row first, in words."""
+
+
+class Contestant:
+    """A job that plays on its own: what it refuses, or what ends it, is no concern of the others."""
+
+    def __init__(self, settings: Settings, schema: Schema) -> None:
+        self.job = Job(settings, schema, bad=LeftOut("skip"))
+        self.seconds = 0.0
+        self.ended: str | None = None
+        """Why it plays no more, in words."""
+
+    def learn(self, source: str, schema: Schema, rows: Encoded, position: Position) -> None:
+        if self.ended is not None:
+            return
+        if self.job.state is None:
+            self._warm_up(rows)
+        begun = time.monotonic()
+        try:
+            self.job.learn(source, schema, rows, position)
+        except (ValueError, ArithmeticError, MemoryError) as error:
+            self.ended = f"out behind row {self.job.account.count:,}: {error}"
+        self.seconds += time.monotonic() - begun
+
+    def _warm_up(self, rows: Encoded) -> None:
+        """Compile, so that no rule's seconds have it in them; what comes of it is dropped."""
+        assert rows.y is not None
+        with suppress(ValueError):
+            play(self.job.learner, begin(self.job.learner, rows.X), rows.X[:1], rows.y[:1])
+
+    @property
+    def standing(self) -> Standing:
+        job, left_out = self.job, self.job.left_out
+        classes, known = job.kind == "classes", job.account.count > 0
+        first = f"row {left_out.first[0]['row']}: {left_out.first[0]['reason']}" if left_out.count else None
+        return Standing(
+            rule=job.settings.rule,
+            events=job.account.count,
+            average_loss=job.account.average_loss,
+            error_rate=1.0 - job.account.hit_rate if classes and known else None,
+            coverage=None if classes or not known else job.account.hit_rate,
+            certified_regret=certified_regret(job.state) if known and not job.settings.delay else None,
+            seconds=self.seconds,
+            refused=left_out.count,
+            out=self.ended is not None,
+            why=self.ended or first,
+        )
+
+    @property
+    def curve(self) -> tuple[Vector, Vector]:
+        """Steps, and the average loss up to each."""
+        table = self.job.account.curve.table
+        return table[:, STEP], table[:, LOSS] / table[:, STEP]
+
+
+class Comparison:
+    """One pass for all rules. ``settings`` say what is asked but for rule and family. Use it in a ``with``.
+
+    Rows that cannot be read go where ``bad_rows`` says. Those that one rule refuses are counted for that rule.
+    """
+
+    def __init__(
+        self, settings: Settings, rules: Sequence[str], source: str, *, family: str | None = None, bad_rows: str = "stop"
+    ) -> None:
+        self.unfit: dict[str, str] = {}
+        """Rules that cannot play at all, and why."""
+        asked = []
+        for rule in dict.fromkeys(rules):
+            own = replace(settings, rule=rule)
+            try:
+                asked.append(replace(own, family=family))
+            except ValueError as error:
+                self.unfit[rule] = str(error)
+        if not asked:
+            raise ValueError("; ".join(self.unfit.values()) or "no rule to compare: name one at least")
+        self.left_out = LeftOut(bad_rows)
+        self.stream: Stream = open_stream(source, bad=self.left_out, skip_rows=settings.first_row, end_row=settings.end_row)
+        self.schema = settings.schema(self.stream.peek())
+        self.stream.numbers |= self.schema.numbers
+        self.contestants = [Contestant(own, self.schema) for own in asked]
+
+    def go(self, stopper: Stopper, watch: Callable[[Comparison], None] | None = None) -> tuple[Ended, BadInput | None]:
+        """To the end, to a bad row, or until stopped behind a batch."""
+        try:
+            while (batch := stopper.next(self.stream)) is not None:
+                self._take(batch, self.stream.position)
+                if watch is not None:
+                    watch(self)
+        except BadInput as error:
+            return "bad row", error
+        if stopper.code:
+            return "interrupted", None
+        self.left_out.settle()
+        return "end", None
+
+    def _take(self, batch: Batch, position: Position) -> None:
+        try:
+            self.schema, rows = encode(self.schema, batch, self.left_out)
+        except BadInput as stopped:
+            good = 0 if stopped.refused is None else int(np.searchsorted(batch.rows, stopped.refused.row))
+            if good:
+                self._take(batch.slice(0, good), position)
+            raise
+        for own in self.contestants:
+            own.learn(batch.source, self.schema, rows, position)
+        if all(own.ended is not None for own in self.contestants):
+            raise ValueError(f"no rule can play on; {self.contestants[0].job.settings.rule} is {self.contestants[0].ended}")
+        self.left_out.settle(position.rows)
+
+    @property
+    def leader(self) -> Contestant:
+        """The one with the lowest average loss so far."""
+        playing = [own for own in self.contestants if own.ended is None] or self.contestants
+        return min(playing, key=lambda own: own.job.account.average_loss)
+
+    @property
+    def standings(self) -> list[Standing]:
+        """The lowest average loss first; those that are out last."""
+        unfit = [Standing(rule, 0, math.nan, None, None, None, 0.0, 0, True, why) for rule, why in self.unfit.items()]
+        played = [own.standing for own in self.contestants]
+        return sorted(played + unfit, key=lambda own: (own.out, math.isnan(own.average_loss), own.average_loss))
+
+    @property
+    def curves(self) -> dict[str, tuple[Vector, Vector]]:
+        """Of each rule that has played, the lowest in the end first."""
+        played = {own.job.settings.rule: own.curve for own in self.contestants if own.job.account.count}
+        return {own.rule: played[own.rule] for own in self.standings if own.rule in played}
+
+    def to_json(self, ended: Ended) -> dict[str, Any]:
+        """JSON values: what was asked, and how each rule has done."""
+        head, position, curves = results(self.contestants[0].job).head, self.stream.position, self.curves
+        parts = {rule: dict(zip(("steps", "average_loss"), curve, strict=True)) for rule, curve in curves.items()}
+        document: dict[str, Any] = to_plain(
+            {
+                "task": head.task,
+                "loss": head.settings["loss"],
+                "source": {"path": position.source, "sha256": position.sha256, "rows": position.rows},
+                "bad_rows": self.left_out.count,
+                "stopped": ended,
+                "rules": [asdict(own) | {"curve": parts.get(own.rule)} for own in self.standings],
+            }
+        )
+        return document
+
+    def __enter__(self) -> Comparison:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stream.close()
+        self.left_out.close()

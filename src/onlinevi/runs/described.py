@@ -1,0 +1,135 @@
+"""A job in a few facts, for people and for programs."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from onlinevi.data import ONE
+from onlinevi.guarantees import certificate
+from onlinevi.learners import ClassesState, PreparedState
+from onlinevi.runs.job import Job
+from onlinevi.runs.outcome import results
+from onlinevi.runs.playing import states_of
+from onlinevi.runs.report.document import to_plain
+
+
+class Certified(NamedTuple):
+    """What is certain of the regret; the numbers are None where nothing is."""
+
+    sentence: str
+    radius: float | None = None
+    """Of the weights of the prepared features that it speaks of, as vectors: the length of those learned."""
+    regret: float | None = None
+    """A row: no such weights beat the average loss by more."""
+    lower_bound: float | None = None
+    """No such weights have an average loss below this."""
+
+
+def described(job: Job) -> dict[str, Any]:
+    """JSON values."""
+    found = results(job)
+    summary, position = found.summary, job.position
+    assert summary is not None
+    document: dict[str, Any] = to_plain(
+        {
+            "task": found.head.task,
+            "events": summary.events,
+            "average_loss": summary.average_loss,
+            "error_rate": summary.error_rate,
+            "coverage": summary.coverage,
+            "bad_rows": summary.bad_rows.count,
+            "learner": found.head.settings,
+            "settings": job.settings.to_json(),
+            "source": asdict(found.head.source) | {"bytes": None if position is None else position.bytes},
+            "learned_from": [str(origin) for origin in job.origins],
+            "started": found.head.started,
+            "version": found.head.version,
+            "schema": schema_of(job),
+            "certificate": certified(job)._asdict(),
+            "features": [*(["intercept"] if job.learner.inputs.intercept else []), *_names(job)],
+            "mean": job.state.mean,
+            "std": job.state.std,
+            "weights": weights(job),
+        }
+    )
+    return document
+
+
+def schema_of(job: Job) -> dict[str, Any]:
+    """The columns with their kinds, the task, and the names of each column of names."""
+    schema = job.schema
+    categories: dict[str, list[str]] = {name: [] for name, kind in schema.kinds.items() if kind == "category"}
+    for column, part in schema.features:
+        if part.startswith(ONE):
+            categories[column].append(part.removeprefix(ONE))
+    return {
+        "target": schema.target,
+        "task": schema.task,
+        "columns": schema.kinds,
+        "categories": categories,
+        "indices": schema.indices,
+        "hashed": schema.hashed,
+        "sparse": schema.sparse,
+    }
+
+
+def certified(job: Job) -> Certified:
+    """What is certain of the regret, in words and numbers."""
+    if job.settings.delay:
+        return Certified("Labels came late: what is certain of decisions made at once does not speak of this run.")
+    if job.merged:
+        return Certified("Nothing is certain of the regret: the shards were learned from apart, each has a certificate.")
+    try:
+        if isinstance(job.state, ClassesState):
+            return _certified_classes(job, job.state)
+        radius, within = _within(job.state)
+    except ValueError as error:
+        return Certified(f"Nothing is certain of the regret: {error}.")
+    # No loss but that of counts falls below 0, so none can be beaten by more than itself.
+    little = ", which says little" if job.kind != "counts" and within >= job.account.average_loss else ""
+    sentence = (
+        f"Certain, whatever the data: no fixed weights of the prepared columns with a norm up to that of those "
+        f"learned, {radius:.3g}, beat the average loss by more than {within:.4g}{little}."
+    )
+    return Certified(sentence, radius, within, job.account.average_loss - within)
+
+
+def _within(state: Any) -> tuple[float, float]:
+    """The norm of the weights learned, and the regret a row against all up to it."""
+    live = certificate(state.learned if isinstance(state, PreparedState) else state)
+    radius = float(np.linalg.norm(state.mean))
+    return radius, live.within(radius) / state.count
+
+
+def _certified_classes(job: Job, state: ClassesState) -> Certified:
+    """Each class has a yes or no question of its own, and a certificate for it; of the classes together there is none."""
+    within = {name: _within(own)[1] for name, own in zip(job.class_names, state.each, strict=False)}
+    paid = [(own.learned if isinstance(own, PreparedState) else own).average_loss for own in state.each]
+    little = [name for name, loss in zip(within, paid, strict=True) if within[name] >= loss]
+    return Certified(
+        "Certain, whatever the data, of each class against the rest: no fixed weights of the prepared columns with a norm up "
+        "to that of those learned beat the average loss of its yes or no by more than "
+        + ", ".join(f"{most:.4g} ({name})" for name, most in within.items())
+        + (f". It says little of {', '.join(little)}" if little else "")
+        + ". Of the classes together nothing is certain."
+    )
+
+
+def weights(job: Job) -> list[dict[str, Any]]:
+    """Each feature's weight in the units of the data, the most stds from 0 first; of more than two classes, that of each."""
+    inputs, names = job.learner.inputs, job.class_names if isinstance(job.state, ClassesState) else (None,)
+    raw = [inputs.raw_weights(state.inputs, state.mean, state.std) for state in states_of(job.state)]
+    found = [
+        ({} if name is None else {"class": name}) | {"name": job.schema.name(place), "mean": float(mean), "std": float(std)}
+        for name, own in zip(names, raw, strict=False)
+        for place, (mean, std) in enumerate(zip(own.weights, np.asarray(own.std), strict=True))
+    ]
+    return sorted(found, key=lambda one: -abs(one["mean"]) / (one["std"] or 1.0))
+
+
+def _names(job: Job) -> list[str]:
+    """Of the features that the learner has."""
+    return [job.schema.name(place) for place in range(job.state.inputs.dim)]

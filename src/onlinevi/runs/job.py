@@ -1,0 +1,188 @@
+"""A run over a stream: rows in, predictions out, everything learned kept."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import replace
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from onlinevi.data import BadInput, Batch, Encoded, Position, Refused, Schema, encode
+from onlinevi.engine import Vector
+from onlinevi.learners import AnyLearner, BadRow, InputState
+from onlinevi.runs.account import Account
+from onlinevi.runs.left_out import LeftOut
+from onlinevi.runs.moments import Moments
+from onlinevi.runs.origin import Origin
+from onlinevi.runs.playing import Played, begin, look, play, widened
+from onlinevi.runs.settings import Asked, Settings
+from onlinevi.runs.thinned import Thinned
+
+TIMES = 256
+
+
+class Hears(Protocol):
+    """Told of rows as they are predicted."""
+
+    def __call__(self, rows: Any, y: Vector, played: Played) -> None: ...
+
+
+class Waiting(NamedTuple):
+    """A row whose label comes later."""
+
+    number: int
+    X: Any
+    y: Vector
+
+
+class Job:
+    """Takes batches in order. Predictions are those made before the label; with a delay, before it and the rows between.
+
+    Columns join at the start of the batch that brought them, so the same batches give the same bits. Classes of more than two
+    join at the row that brought them, whatever the batches.
+    """
+
+    def __init__(self, settings: Settings, schema: Schema, *, bad: LeftOut | None = None, hears: Hears | None = None) -> None:
+        assert schema.task is not None
+        self.settings, self.schema = settings, schema
+        self.first_schema = schema
+        """Before the first row."""
+        self.kind: Asked = settings.kind(schema.task)
+        self.learner: AnyLearner = settings.learner(schema.task)
+        self.why = schema.task.why
+        """Why the task is what it is, in words."""
+        self.state: Any = None
+        """None before the first row."""
+        self.joins: list[list[int]] = []
+        """How wide the rows were from which event on: columns join at the start of a batch, which nothing else tells of."""
+        self.account, self.moments = Account(self.kind), Moments()
+        self.clock = Thinned(TIMES, 2)
+        """Events and seconds behind each batch."""
+        self.left_out = bad or LeftOut()
+        self.waiting: deque[Waiting] = deque()
+        """Rows whose labels have not come yet."""
+        self.position: Position | None = None
+        """How far the source has been used."""
+        self.hears = hears
+        self.prepared_by: InputState | None = None
+        """Moments of another run, which stay as they are."""
+        self.merged: tuple[Origin, ...] = ()
+        """What others have learned from, where this is the sum of them; it learns no more."""
+        self.notes: dict[str, Any] = {}
+        """What the caller wants kept beside it: JSON values."""
+
+    @property
+    def seconds(self) -> float:
+        """How long it has taken."""
+        return float(self.clock.last[0, 1]) if self.clock.count else 0.0
+
+    @property
+    def lacked(self) -> bool:
+        """Whether a value was missing in a column that had joined; with moments of another run, whether one may have been."""
+        if self.settings.missing != "nan" or self.prepared_by is not None:
+            return self.settings.missing == "nan"
+        widths = [width for _, width in self.joins]
+        joined = np.repeat([events for events, _ in self.joins], np.diff(widths, prepend=0))
+        return bool((self.state.inputs.lag > joined).any())
+
+    @property
+    def origins(self) -> tuple[Origin, ...]:
+        """The rows that it has learned from."""
+        return self.merged or (() if self.position is None else (Origin(self.settings.first_row, self.position),))
+
+    @property
+    def class_names(self) -> tuple[str, ...]:
+        """In the order of their numbers; of more than two, the last ones may have yet to join."""
+        return () if self.schema.task is None else self.schema.task.names
+
+    def take(self, batch: Batch, position: Position) -> None:
+        """Predict the rows of a batch and learn from them; ``position`` is that of the stream behind it."""
+        try:
+            schema, rows = encode(self.schema, batch, self.left_out)
+        except BadInput as stopped:
+            if stopped.refused is not None:
+                self._take_before(stopped.refused.row, batch, position)
+            raise
+        self.learn(batch.source, schema, rows, position)
+
+    def learn(self, source: str, schema: Schema, rows: Encoded, position: Position) -> None:
+        """The same for rows that have been encoded, with the schema that they brought."""
+        if self.prepared_by is not None:  # what that run never met says nothing here either
+            schema, rows = replace(self.schema, task=schema.task), rows._replace(X=rows.X[:, : self.schema.width])
+        self.schema = schema
+        self._begin(rows)
+        start = 0
+        while start < len(rows.rows):
+            # Cut where a moment is due: any split gives the same bits.
+            size = 1 if self.settings.delay else self.moments.until_next(self.account.count)
+            stop = min(len(rows.rows), start + size)
+            self._learn(source, rows, start, stop, position)
+            start = stop
+        self.left_out.settle(position.rows)
+        self.position = position
+
+    def finish(self) -> None:
+        """The stream has ended: bad rows behind its last good one count too."""
+        behind = self.left_out.settle()
+        if self.position is not None:
+            self.position = self.position._replace(rows=max(self.position.rows, behind))
+
+    def _take_before(self, row: int, batch: Batch, position: Position) -> None:
+        """The rows before one that stops the run; it is the first that a resumed run reads."""
+        good = int(np.searchsorted(batch.rows, row))
+        if good:
+            self.take(batch.slice(0, good), position._replace(rows=row))
+
+    def _begin(self, rows: Encoded) -> None:
+        """The learner, as wide as the rows."""
+        if not self.schema.width:
+            raise ValueError("no column is left to predict from: keep more of them, or drop fewer")
+        self.settings.check_width(rows.X.shape[1])
+        if self.state is None:
+            self.state = begin(self.learner, rows.X, self.prepared_by)
+        elif rows.X.shape[1] > self.state.inputs.dim:
+            self.state = self.learner.widen(self.state, rows.X.shape[1])
+        else:
+            return
+        self.joins.append([self.account.count, rows.X.shape[1]])
+
+    def _learn(self, source: str, rows: Encoded, start: int, stop: int, position: Position) -> None:
+        """Rows that the learner refuses go where other bad rows go, and the others are learned from."""
+        assert rows.y is not None
+        while start < stop:
+            X, y, first = rows.X[start:stop], rows.y[start:stop], int(rows.rows[start])
+            self.position = position._replace(rows=first)  # should a bad row stop the run here
+            try:
+                played = self._late(source, first, X, y) if self.settings.delay else self._at_once(X, y)
+            except BadRow as bad:
+                good = start + bad.row
+                if good > start:
+                    self._learn(source, rows, start, good, position)
+                number = int(rows.rows[good])
+                self.position = position._replace(rows=number)
+                self.left_out(Refused(source, number, None, bad.reason, ""))
+                start = good + 1
+                continue
+            self.account.add(y, played)
+            self.moments.take(self.learner, self.state, self.account.count, certify=not self.settings.delay)
+            if self.hears is not None:
+                self.hears(rows.rows[start:stop], y, played)
+            return
+
+    def _at_once(self, X: Any, y: Vector) -> Played:
+        self.state, played = play(self.learner, self.state, X, y)
+        return played
+
+    def _late(self, source: str, number: int, X: Any, y: Vector) -> Played:
+        """One row, predicted by what was learned from rows more than the delay before it."""
+        played = look(self.learner, self.state, X, y)
+        if len(self.waiting) == self.settings.delay:
+            due = self.waiting[0]
+            try:
+                self.state, _ = play(self.learner, self.state, widened(due.X, X.shape[1]), due.y)
+            except BadRow as bad:
+                self.left_out(Refused(source, due.number, None, bad.reason, ""))
+            self.waiting.popleft()
+        self.waiting.append(Waiting(number, X, y))
+        return played

@@ -1,0 +1,56 @@
+"""Rows that were not learned from: counted, perhaps written down, and never twice, however often a run is resumed."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from onlinevi.data import Policy, Refused, Stop
+from onlinevi.runs.lines import Lines
+
+FIRST = 20
+"""So many are kept to be shown."""
+
+
+class LeftOut:
+    """A policy for bad rows: "stop", "skip", or the file that they are written to, as lines of JSON; goes on from ``saved``.
+
+    A reader looks ahead, so a row counts only when the run has come to it.
+    """
+
+    def __init__(self, policy: str = "stop", saved: dict[str, Any] | None = None) -> None:
+        before = saved or {"count": 0, "reasons": {}, "first": [], "file": None}
+        self._stop: Policy | None = Stop() if policy == "stop" else None
+        self._file = None if policy in ("stop", "skip") else Lines(Path(policy), before["file"])
+        self._ahead: list[Refused] = []
+        self.count: int = before["count"]
+        self.reasons: Counter[str] = Counter(before["reasons"])
+        self.first: list[dict[str, Any]] = before["first"]
+
+    def __call__(self, refused: Refused) -> None:
+        if self._stop is not None:
+            self._stop(refused)
+        self._ahead.append(refused)
+
+    def settle(self, rows: int | None = None) -> int:
+        """Count the rows before this one, or all; the number behind the last of them, 0 if there was none."""
+        due = [refused for refused in self._ahead if rows is None or refused.row < rows]
+        self._ahead = [refused for refused in self._ahead if refused not in due]
+        for refused in due:
+            self.count += 1
+            self.reasons[refused.reason] += 1
+            if len(self.first) < FIRST:
+                self.first.append({"row": refused.row, "reason": refused.reason, "column": refused.column})
+            if self._file is not None:
+                self._file.write(json.dumps(refused._asdict(), ensure_ascii=False) + "\n")
+        return max((refused.row + 1 for refused in due), default=0)
+
+    def to_json(self) -> dict[str, Any]:
+        place = None if self._file is None else self._file.place()
+        return {"count": self.count, "reasons": dict(self.reasons), "first": self.first, "file": place}
+
+    def close(self) -> None:
+        if self._file is not None:
+            self._file.close()

@@ -1,0 +1,80 @@
+"""The best fixed weights of a run's rows, found when the run has ended."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from onlinevi.beliefs import edges
+from onlinevi.engine import Vector
+from onlinevi.guarantees import hindsight
+from onlinevi.learners import Classes, Prepared
+from onlinevi.runs.job import Job
+from onlinevi.runs.replay import NotAgain, replay, too_many
+from onlinevi.runs.report.results import Best
+from onlinevi.runs.stopper import Stopped, Stopper
+
+MOST_VALUES = 1 << 21
+"""Values of rows that are read once more without being asked for: 16 MB."""
+MOST_COLUMNS = 128
+"""Of such rows, the intercept included: the minimiser works with all pairs of columns, and is to take seconds."""
+REACH = 20.0
+"""How far comparators' weights lie from 0 where a learner has no box, in units of the labels for numbers."""
+
+
+@dataclass(frozen=True, eq=False)
+class LookedBack:
+    """The best fixed weights, and their total loss behind each event; or why there are none."""
+
+    best: Best | None = None
+    lost: Vector | None = None
+    why: str = ""
+
+
+def look_back(job: Job, source: str, stopper: Stopper, *, any_size: bool = False) -> LookedBack:
+    """Of a run that came to the end of its source, which is read once more."""
+    try:
+        _check(job, any_size=any_size)
+        X, y = replay(job, source, stopper, None if any_size else MOST_VALUES)
+        box, among = _comparators(job, y)
+        with stopper.waiting():  # Ctrl-C ends the search alone
+            found = hindsight(X, y, loss=job.learner.loss, box=box)
+    except Stopped:
+        return LookedBack(why="the search for it was interrupted")
+    except ValueError as error:
+        return LookedBack(why=str(error))
+    lost = np.cumsum(job.learner.loss(y, X @ found.mean).value)
+    return LookedBack(Best(found.value, found.gap, among), lost)
+
+
+def _check(job: Job, *, any_size: bool) -> None:
+    """Refuse at once what would be refused later."""
+    if job.state is None:
+        raise NotAgain("no row was learned from")
+    if job.settings.delay:
+        raise NotAgain("labels came late, so that rows were learned from otherwise than they were predicted")
+    if isinstance(job.learner, Classes):
+        raise NotAgain("there are more than two classes")
+    columns = job.state.inputs.dim + 1
+    if not any_size and columns > MOST_COLUMNS:
+        raise NotAgain(f"the rows have more than {MOST_COLUMNS:,} columns; --hindsight looks for it all the same")
+    if not any_size and not job.schema.sparse and job.state.count * columns > MOST_VALUES:
+        raise too_many(MOST_VALUES)
+
+
+def _comparators(job: Job, y: Vector) -> tuple[Any, str]:
+    """The box of the weights that are compared with, and in words: the rule's own, which its certificate speaks of too."""
+    if isinstance(job.learner, Prepared):
+        plan = job.state.learned.plan
+        low, high, _, _ = edges(plan.family, plan.dim)
+        if np.isfinite([low, high]).all():
+            return (low, high), f"weights from {low.min():g} to {high.max():g}".replace("-", "−")
+    if job.kind in ("classes", "counts"):
+        return REACH, f"weights up to ±{REACH:g}"
+    unit = float(np.abs(y).max()) or 1.0
+    if not math.isfinite(REACH * unit):
+        raise NotAgain(f"a label of {unit:g} is too large")
+    return REACH * unit, f"weights up to ±{REACH:g} times the largest label"

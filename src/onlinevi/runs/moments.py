@@ -1,0 +1,59 @@
+"""Snapshots of a run: the weights, and what is certain of the regret, at a few dozen moments."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from onlinevi.guarantees import certificate
+from onlinevi.learners import AnyLearner, PreparedState
+from onlinevi.runs.playing import states_of
+
+MOST = 64
+WIDEST = 200
+"""More weights than this are not kept: they would be most of a checkpoint."""
+
+
+class Moments:
+    """Taken where the stride divides the number of events; it doubles when there are ``MOST``."""
+
+    def __init__(self) -> None:
+        self.stride = 1
+        self.steps: list[int] = []
+        self.weights: list[Any] = []
+        """The mean and the std of the weight of each prepared feature, all of one scale; empty where there are too many.
+
+        Of more than two classes, a list for each class.
+        """
+        self.certified: list[float | None] = []
+        """Regret a row; None where nothing is certain."""
+
+    def until_next(self, count: int) -> int:
+        """How many events there are from this number of them to the next moment."""
+        return self.stride - count % self.stride
+
+    def take(self, learner: AnyLearner, state: Any, count: int, *, certify: bool) -> None:
+        """The moment after this number of events, if it is one."""
+        if count % self.stride:
+            return
+        self.steps.append(count)
+        first, few = int(learner.inputs.intercept), state.inputs.dim * len(states_of(state)) <= WIDEST
+        self.weights.append([state.mean[..., first:].tolist(), state.std[..., first:].tolist()] if few else [])
+        self.certified.append(certified_regret(state) if certify else None)
+        if len(self.steps) > MOST:
+            self.stride *= 2
+            self.steps, self.weights, self.certified = self.steps[1::2], self.weights[1::2], self.certified[1::2]
+
+    def to_json(self) -> dict[str, Any]:
+        return dict(vars(self))
+
+    def put(self, saved: dict[str, Any]) -> None:
+        """Go on from what ``to_json`` gave."""
+        vars(self).update(saved)
+
+
+def certified_regret(state: Any) -> float | None:
+    """A row, against every fixed point of the box; for a rule alone, whose box is bounded and whose loss is convex."""
+    if not isinstance(state, PreparedState) or not state.learned.plan.loss.convex:
+        return None
+    live = certificate(state.learned)
+    return live.regret / live.count if live.bounded else None

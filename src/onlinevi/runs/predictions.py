@@ -1,0 +1,88 @@
+"""Predictions as a table: a row each, in the format that the file's name says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+from onlinevi.engine import Vector
+from onlinevi.learners import ClassForecast, Forecast
+from onlinevi.runs.arrow_table import ArrowTable
+from onlinevi.runs.settings import Asked
+from onlinevi.runs.text_table import TextFile
+
+TEXTS, TABLES, PACKED = (".csv", ".ndjson", ".jsonl"), (".parquet", ".arrow"), (".gz", ".bz2", ".zst")
+SAID: dict[Asked, tuple[str, ...]] = {
+    "classes": ("prediction", "probability"),
+    "numbers": ("prediction", "std", "lower", "upper"),
+    "counts": ("prediction", "std", "lower", "upper"),
+    "quantile": ("prediction",),
+}
+"""What is said of a label, by what it is."""
+
+
+class Table(Protocol):
+    """What rows are added to, column by column."""
+
+    def add(self, columns: Sequence[Iterable[Any]]) -> None: ...
+
+
+def check_format(path: Path) -> None:
+    suffix = path.suffix.lower()
+    if suffix in PACKED:
+        raise ValueError(
+            f"{path}: a packed file cannot be cut back to a checkpoint; name a .parquet file, which is packed inside, or pack "
+            "it afterwards"
+        )
+    if suffix not in (*TEXTS, *TABLES):
+        raise ValueError(f"{path}: predictions are written as {', '.join((*TEXTS, *TABLES))}; name such a file")
+
+
+def columns_of(kind: Asked, *, labels: bool) -> Mapping[str, str]:
+    """The columns of a table of predictions, and their types."""
+    label = "string" if kind == "classes" else "double"
+    said = {name: label if name == "prediction" else "double" for name in SAID[kind]}
+    return {"row": "int64", **said, **({"label": label, "loss": "double"} if labels else {})}
+
+
+def open_table(path: Path, columns: Mapping[str, str], place: dict[str, Any] | None = None) -> TextFile | ArrowTable:
+    """A new file, or one that goes on from what ``place()`` said of it at a checkpoint."""
+    suffix = path.suffix.lower()
+    if suffix in TABLES:
+        return ArrowTable(path, columns, place)
+    return TextFile(path, columns, place, as_json=suffix != ".csv")
+
+
+class Predictions:
+    """Puts predictions into a table; ``probability`` is that of the second class of two, of the one predicted of more.
+
+    ``classes`` gives the names known at the moment.
+    """
+
+    def __init__(self, kind: Asked, classes: Callable[[], Sequence[str]], table: Table) -> None:
+        self._kind, self._classes, self._table = kind, classes, table
+
+    def add(self, rows: Any, said: Forecast | ClassForecast, y: Vector | None = None, loss: Vector | None = None) -> None:
+        """Some rows, in order; with labels and losses where the table has them."""
+        columns: list[Iterable[Any]] = [rows.tolist(), *self._said(said)]
+        if y is not None and loss is not None:
+            columns += [self._labels_of(y), loss.tolist()]
+        self._table.add(columns)
+
+    def _said(self, said: Forecast | ClassForecast) -> list[Iterable[Any]]:
+        names = self._classes()
+        if isinstance(said, ClassForecast):
+            chances = said.chance.tolist() if said.probability is not None else [None] * len(said.scores)
+            return [[names[code] for code in said.guess.tolist()], chances]
+        if self._kind == "classes":
+            likelier = [names[int(one >= 0.5)] for one in said.probability.tolist()]
+            return [likelier, said.probability.tolist()]
+        parts = {"prediction": said.mean, "std": said.std, "lower": said.lower, "upper": said.upper}
+        return [parts[name].tolist() for name in SAID[self._kind]]
+
+    def _labels_of(self, y: Vector) -> Iterable[Any]:
+        if self._kind != "classes":
+            return list(y.tolist())
+        names = self._classes()
+        return [names[int(one) if len(names) > 2 else int(one > 0.0)] for one in y.tolist()]

@@ -1,0 +1,101 @@
+"""What was learned, how well and how surely, in words that need no statistics."""
+
+from __future__ import annotations
+
+import math
+
+from onlinevi.runs.report.results import CoverageCurve, ReliabilityBins, Results
+
+ENDS = {
+    "end": "",
+    "interrupted": "The run was interrupted; this is what it knew by then.",
+    "bad row": "The run stopped at a row that it could not use; this is what it knew by then.",
+}
+
+
+def headline(results: Results) -> list[str]:
+    """Plain sentences, not yet escaped; only those that the results can back."""
+    found = [_learned(results), _sure(results), _against_best(results), _certified(results), _ended(results)]
+    return [sentence for sentence in found if sentence]
+
+
+def _learned(results: Results) -> str:
+    summary, task = results.summary, results.head.task
+    if summary is None:
+        return ""
+    rows = f"{summary.events:,} {'row' if summary.events == 1 else 'rows'}"
+    after = f"when it came, {late} later" if (late := results.head.settings.get("delay")) else "right after"
+    start = f"Every one of {rows} was predicted before its answer was seen, and learned from {after}."
+    if task.kind == "classes" and summary.error_rate is not None:
+        return f"{start} The guess of “{task.target}” was right for {percent(1.0 - summary.error_rate)} of them."
+    return f"{start} The average loss was {number(summary.average_loss)}."
+
+
+def _sure(results: Results) -> str:
+    match results.calibration:
+        case CoverageCurve(coverage=coverage, target=target) if coverage and math.isfinite(coverage[-1]):
+            return (
+                f"Each prediction came with a range meant to hold the answer {percent(target)} of the time; it held "
+                f"{percent(coverage[-1])} of the time."
+            )
+        case ReliabilityBins() as bins if sum(bins.count) > 0.0:
+            return f"Its probabilities were off by {100.0 * calibration_error(bins):.1f} percentage points on average."
+    return ""
+
+
+def calibration_error(bins: ReliabilityBins) -> float:
+    """Mean |predicted − observed| over the events."""
+    parts = zip(bins.predicted, bins.observed, bins.count, strict=True)
+    return sum(abs(predicted - observed) * count for predicted, observed, count in parts) / sum(bins.count)
+
+
+def _against_best(results: Results) -> str:
+    if results.summary is None or results.hindsight is None:
+        return ""
+    ours, best = results.summary.average_loss, results.hindsight.value
+    if ours <= best:
+        return (
+            f"Its average loss of {number(ours)} is below that of the best fixed model chosen with all answers known, "
+            f"{number(best)}: learning on the way cost nothing."
+        )
+    return (
+        f"The best fixed model, chosen with all answers known, would have an average loss of {number(best)}; learning on the "
+        f"way cost {number(ours - best)} more a row."
+    )
+
+
+def _certified(results: Results) -> str:
+    certified = results.regret.certified if results.regret is not None else None
+    if not certified or not math.isfinite(certified[-1]):
+        return ""
+    most = certified[-1]
+    if most <= 0.0:
+        return "It is certain, whatever the data, that no fixed model of its kind would have done better."
+    # No loss but that of counts falls below 0, so none can be beaten by more than itself.
+    if results.summary is not None and results.head.task.kind != "counts" and most >= results.summary.average_loss:
+        return f"What is certain whatever the data, a regret of at most {number(most)} a row, says little so far."
+    return (
+        f"It is certain, whatever the data, that no fixed model of its kind would have beaten it by more than {number(most)} "
+        "a row."
+    )
+
+
+def _ended(results: Results) -> str:
+    return ENDS[results.summary.stopped] if results.summary else ""
+
+
+def percent(part: float) -> str:
+    """A share, never rounded to all or nothing."""
+    text = f"{100.0 * part:.1f}"
+    if text == "100.0" and part < 1.0:
+        return "more than 99.9 %"
+    if text == "0.0" and part > 0.0:
+        return "less than 0.1 %"
+    return f"{text.removesuffix('.0')} %"
+
+
+def number(value: float | None) -> str:
+    """Four digits; a dash where there is nothing."""
+    if value is None or not math.isfinite(value):
+        return "–"
+    return f"{value:,.0f}" if abs(value) >= 1e4 else f"{value:.4g}"

@@ -1,0 +1,180 @@
+"""The page: headline, charts, tables, in one file. Whatever comes from data is escaped here, and only here."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from html import escape
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from onlinevi.runs.report.charts import Chart, charts
+from onlinevi.runs.report.document import to_plain
+from onlinevi.runs.report.headline import headline, number, percent
+from onlinevi.runs.report.library import plotly_script
+from onlinevi.runs.report.results import Column, RefusedRows, Results
+
+COLUMNS_SHOWN = 200
+
+
+def write_report(results: Results | Mapping[str, Any], path: str | Path) -> Path:
+    """Write one run's results as one HTML file of about 5 MB that opens anywhere, without a network."""
+    own = results if isinstance(results, Results) else Results.from_json(results)
+    target = Path(path)
+    target.write_text(page(own, plotly_script()), encoding="utf-8")
+    return target
+
+
+def page(results: Results, library: str) -> str:
+    """The whole document. ``library`` is the source of plotly.js."""
+    drawn = charts(results)
+    scripts = [library.replace("</script", r"<\/script"), _asset("page.js")]
+    # Only these two scripts run, whatever a column is called, and nothing at all is loaded.
+    allowed = " ".join(f"'{_digest(script)}'" for script in scripts)
+    policy = f"default-src 'none'; script-src {allowed}; style-src 'unsafe-inline'; img-src data: blob:"
+    figures = as_json({chart.name: chart.figure for chart in drawn})
+    task = results.head.task
+    body = [
+        _headline(results),
+        *map(_chart, drawn),
+        _refused(results.summary.bad_rows) if results.summary else "",
+        _data(results.data) if results.data else "",
+        _settings(results),
+    ]
+    return "\n".join(
+        [
+            "<!doctype html>",
+            '<html lang="en"><head><meta charset="utf-8">',
+            f'<meta http-equiv="Content-Security-Policy" content="{policy}">',
+            '<meta name="viewport" content="width=device-width, initial-scale=1">',
+            '<meta name="color-scheme" content="light dark">',
+            f"<title>{escape(task.target)} · onlinevi</title>",
+            f"<style>{_asset('page.css')}</style></head><body><main>",
+            *filter(None, body),
+            "<noscript><p>The charts need JavaScript.</p></noscript></main>",
+            f'<script type="application/json" id="figures">{figures}</script>',
+            *(f"<script>{script}</script>" for script in scripts),
+            "</body></html>\n",
+        ]
+    )
+
+
+def as_json(value: Any) -> str:
+    """JSON that cannot end the script element it stands in."""
+    text = json.dumps(to_plain(value), allow_nan=False, ensure_ascii=True)
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+def _digest(script: str) -> str:
+    return f"sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}"
+
+
+def _asset(name: str) -> str:
+    return (files("onlinevi.report") / name).read_text(encoding="utf-8")
+
+
+def _headline(results: Results) -> str:
+    head, sentences = results.head, headline(results)
+    told = f'<p class="lead">{escape(sentences[0])}</p>' if sentences else ""
+    told += f'<ul class="told">{"".join(f"<li>{escape(each)}</li>" for each in sentences[1:])}</ul>' if sentences[1:] else ""
+    cards = "".join(
+        f"<div><dt>{escape(label)}</dt><dd>{escape(value)}</dd></div>" for label, value in _figures_of_merit(results)
+    )
+    origin = f"{Path(head.source.path).name} · {head.started[:16].replace('T', ' ')}"
+    return (
+        f'<header><p class="source">{escape(origin)}</p><h1>{escape(head.task.sentence)}</h1>{told}'
+        + (f'<dl class="cards">{cards}</dl>' if cards else "")
+        + "</header>"
+    )
+
+
+def _figures_of_merit(results: Results) -> Iterable[tuple[str, str]]:
+    summary = results.summary
+    if summary is None:
+        return
+    yield "rows", f"{summary.events:,}"
+    if summary.error_rate is not None:
+        yield "wrong", percent(summary.error_rate)
+    if summary.coverage is not None:
+        yield "in range", percent(summary.coverage)
+    yield "average loss", number(summary.average_loss)
+    if results.hindsight is not None:
+        yield "in hindsight", number(results.hindsight.value)
+    if summary.rows_per_second is not None:
+        yield "rows a second", f"{summary.rows_per_second:,.0f}"
+    if summary.bad_rows.count:
+        yield "rows left out", f"{summary.bad_rows.count:,}"
+
+
+def _chart(chart: Chart) -> str:
+    key = "".join(
+        f'<li class="{line.dash}" style="--own: var(--{line.role})">{escape(line.name)}</li>' for line in chart.lines
+    )
+    switches = "".join(
+        f'<button type="button" style="--own: var(--feature-{k})" data-feature="{k}" '
+        f'aria-pressed="{"true" if k < chart.figure["shown"] else "false"}" title="{escape(name)}: {escape(why)}">'
+        f"{escape(name)}</button>"
+        for k, (name, why) in enumerate(chart.features)
+    )
+    return (
+        f"<section><h2>{escape(chart.title)}</h2><p>{escape(chart.caption)}</p>"
+        + (f'<ul class="key">{key}</ul>' if key else "")
+        + (f'<div class="switches" role="group" aria-label="features shown">{switches}</div>' if switches else "")
+        + f'<div class="chart" id="chart-{chart.name}" role="img" aria-label="{escape(chart.title)}"></div></section>'
+    )
+
+
+def _table(head: Iterable[str], rows: Iterable[Iterable[str]], numeric: int = 0) -> str:
+    """``numeric`` columns at the end are set to the right."""
+    names = list(head)
+    cell = ["" if k < len(names) - numeric else ' class="number"' for k in range(len(names))]
+    top = "".join(f"<th{kind}>{escape(name)}</th>" for name, kind in zip(names, cell, strict=True))
+    body = "".join(
+        "<tr>" + "".join(f"<td{kind}>{escape(value)}</td>" for value, kind in zip(row, cell, strict=True)) + "</tr>"
+        for row in rows
+    )
+    return f'<div class="scroll"><table><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table></div>'
+
+
+def _refused(bad: RefusedRows) -> str:
+    if not bad.count:
+        return ""
+    reasons = sorted(bad.reasons.items(), key=lambda reason: -reason[1])
+    found = "<section><h2>Rows left out</h2><p>"
+    found += f"{bad.count:,} {'row was' if bad.count == 1 else 'rows were'} not learned from.</p>"
+    if reasons:
+        found += _table(["reason", "rows"], ([reason, f"{count:,}"] for reason, count in reasons), numeric=1)
+    if bad.first:
+        first = ([f"{each.row:,}", each.column or "–", each.reason] for each in bad.first)
+        found += f"<details><summary>The first of them</summary>{_table(['row', 'column', 'reason'], first)}</details>"
+    return f"{found}</section>"
+
+
+def _data(columns: list[Column]) -> str:
+    rows = (
+        [each.name, each.kind, number(each.mean), number(each.std), f"{each.missing:,}"] for each in columns[:COLUMNS_SHOWN]
+    )
+    note = f"{len(columns):,} {'column' if len(columns) == 1 else 'columns'}"
+    note += f", of which the first {COLUMNS_SHOWN} are shown." if len(columns) > COLUMNS_SHOWN else "."
+    table = _table(["column", "kind", "mean", "std", "missing"], rows, numeric=3)
+    return f"<section><h2>Data</h2><p>{note}</p>{table}</section>"
+
+
+def _settings(results: Results) -> str:
+    head, source = results.head, results.head.source
+    rows = list(head.settings.items())
+    if head.task.classes:
+        rows.append(("classes", ", ".join(head.task.classes)))
+    rows.append(("file", source.path))
+    if source.first_row is not None and source.last_row is not None:
+        rows.append(("rows of the file", f"{source.first_row:,} to {source.last_row:,}"))
+    if source.sha256:
+        rows.append(("SHA-256", source.sha256))
+    if results.summary and results.summary.seconds is not None:
+        rows.append(("seconds", number(results.summary.seconds)))
+    rows += [("started", head.started), ("command", head.command), ("onlinevi", head.version)]
+    terms = "".join(f"<dt>{escape(name)}</dt><dd>{escape(value)}</dd>" for name, value in rows)
+    return f'<section><h2>Settings</h2><dl class="settings">{terms}</dl></section>'

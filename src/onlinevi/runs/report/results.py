@@ -1,0 +1,210 @@
+"""The results document: what one run leaves for a report, as plain values that fit in JSON.
+
+Every part but the head may be absent. Numbers in lists may be NaN, where there was nothing to say; JSON has null there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from onlinevi.runs.report.document import from_plain, to_plain
+
+Numbers = list[float]
+
+
+@dataclass(frozen=True)
+class Source:
+    """The file that was learned from."""
+
+    path: str
+    sha256: str | None = None
+    first_row: int | None = None
+    last_row: int | None = None
+
+
+@dataclass(frozen=True)
+class Task:
+    """What was to be predicted."""
+
+    kind: Literal["classes", "numbers", "quantile", "counts"]
+    target: str
+    sentence: str
+    """In words, such as "Predict diagnosis (benign or malignant) from 30 columns"."""
+    classes: list[str] | None = None
+
+
+@dataclass(frozen=True)
+class Head:
+    version: str
+    """Of onlinevi."""
+    command: str
+    started: str
+    """ISO time."""
+    source: Source
+    task: Task
+    settings: dict[str, str] = field(default_factory=dict)
+    """Learner, loss, rule, family and what else was chosen, as it would be typed."""
+    columns: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class RefusedRow:
+    row: int
+    reason: str
+    column: str | None = None
+
+
+@dataclass(frozen=True)
+class RefusedRows:
+    count: int = 0
+    reasons: dict[str, int] = field(default_factory=dict)
+    """How many rows each reason refused."""
+    first: list[RefusedRow] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Summary:
+    events: int
+    average_loss: float
+    error_rate: float | None = None
+    coverage: float | None = None
+    seconds: float | None = None
+    rows_per_second: float | None = None
+    bad_rows: RefusedRows = field(default_factory=RefusedRows)
+    stopped: Literal["end", "interrupted", "bad row"] = "end"
+
+
+@dataclass(frozen=True)
+class LossCurve:
+    """As ``Trace`` with ``record="thinned"`` has it: at most 4096 points."""
+
+    steps: Numbers
+    loss: Numbers
+    """The mean loss of the events since the step before."""
+    average_loss: Numbers
+
+    def __post_init__(self) -> None:
+        _same_length(self, "steps", "loss", "average_loss")
+
+
+@dataclass(frozen=True)
+class Best:
+    """The best average loss in hindsight, and how far below it the true one can lie at most."""
+
+    value: float
+    gap: float
+    among: str = ""
+    """Which fixed weights it is the best of, such as "weights from −20 to 20"."""
+
+
+@dataclass(frozen=True)
+class RegretCurve:
+    """All a row: the total at that step divided by the step."""
+
+    steps: Numbers
+    certified: Numbers | None = None
+    """What the live certificate said at that moment."""
+    observed: Numbers | None = None
+    """Against the weights that are best for the whole run."""
+    theorem: Numbers | None = None
+    """What a theorem said before the data."""
+
+    def __post_init__(self) -> None:
+        _same_length(self, "steps", "certified", "observed", "theorem")
+
+
+@dataclass(frozen=True)
+class PosteriorPath:
+    """Snapshots of the belief, at most 64: one row a step, one value a feature."""
+
+    names: list[str]
+    steps: Numbers
+    mean: list[Numbers]
+    std: list[Numbers]
+
+    def __post_init__(self) -> None:
+        _same_length(self, "steps", "mean", "std")
+        for part in ("mean", "std"):
+            for step, row in zip(self.steps, getattr(self, part), strict=True):
+                if len(row) != len(self.names):
+                    raise ValueError(f"{part} at step {step:g} has {len(row)} values for {len(self.names)} features")
+
+
+@dataclass(frozen=True)
+class ReliabilityBins:
+    """For classes: ``onlinevi.uncertainty.reliability``; of more than two, of the probability of the guess."""
+
+    predicted: Numbers
+    observed: Numbers
+    count: Numbers
+
+    def __post_init__(self) -> None:
+        _same_length(self, "predicted", "observed", "count")
+
+
+@dataclass(frozen=True)
+class CoverageCurve:
+    """For numbers and counts: the part of the labels so far that lay in their intervals, and the intervals' width."""
+
+    steps: Numbers
+    coverage: Numbers
+    target: float
+    width: Numbers | None = None
+
+    def __post_init__(self) -> None:
+        _same_length(self, "steps", "coverage", "width")
+
+
+@dataclass(frozen=True)
+class ThroughputCurve:
+    steps: Numbers
+    rows_per_second: Numbers
+
+    def __post_init__(self) -> None:
+        _same_length(self, "steps", "rows_per_second")
+
+
+@dataclass(frozen=True)
+class Column:
+    name: str
+    kind: str = "number"
+    mean: float | None = None
+    std: float | None = None
+    missing: int = 0
+
+
+@dataclass(frozen=True)
+class Results:
+    """One run. ``to_json`` gives plain values for ``json.dump``, ``from_json`` reads them back."""
+
+    head: Head
+    summary: Summary | None = None
+    trace: LossCurve | None = None
+    hindsight: Best | None = None
+    without_hindsight: str = ""
+    """Why there is none, as part of a sentence."""
+    regret: RegretCurve | None = None
+    posterior: PosteriorPath | None = None
+    calibration: ReliabilityBins | CoverageCurve | None = None
+    throughput: ThroughputCurve | None = None
+    data: list[Column] | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """Lists, dicts, strings and finite numbers only."""
+        plain: dict[str, Any] = to_plain(self)
+        return plain
+
+    @classmethod
+    def from_json(cls, document: Mapping[str, Any]) -> Results:
+        """Refuses what does not fit, by its place. Keys it does not know are a later version's, and left alone."""
+        results: Results = from_plain(document, cls, "results")
+        return results
+
+
+def _same_length(curve: Any, *names: str) -> None:
+    lengths = {name: len(values) for name in names if isinstance(values := getattr(curve, name), Sequence)}
+    if len(set(lengths.values())) > 1:
+        found = ", ".join(f"{name} has {length}" for name, length in lengths.items())
+        raise ValueError(f"{type(curve).__name__}: needs one value a step in each part; {found}")

@@ -1,0 +1,85 @@
+"""A job as one checkpoint: the learner and its state, and the rest as ``extra``."""
+
+from __future__ import annotations
+
+from collections import deque
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from onlinevi.data import Position, Schema
+from onlinevi.learners import CheckpointError, load, save
+from onlinevi.runs.job import Job, Waiting
+from onlinevi.runs.left_out import LeftOut
+from onlinevi.runs.origin import Origin
+from onlinevi.runs.settings import Settings
+
+KEY = "onlinevi job"
+VERSION = 1
+
+
+def save_job(path: str | Path, job: Job) -> None:
+    """Write all that a run needs to go on; the file is replaced as a whole."""
+    if job.state is None:
+        raise ValueError("nothing has been learned yet, so there is nothing to save: the stream had no usable row")
+    extra = {
+        KEY: VERSION,
+        "settings": job.settings.to_json(),
+        "first_schema": job.first_schema.to_json(),
+        "schema": job.schema.to_json(),
+        "position": None if job.position is None else job.position.to_json(),
+        "merged": [origin.to_json() for origin in job.merged],
+        "account": job.account.to_json(),
+        "moments": job.moments.to_json(),
+        "joins": job.joins,
+        "clock": job.clock.to_json(),
+        "left_out": job.left_out.to_json(),
+        "waiting": [[own.number, _row(own.X), own.y.tolist()] for own in job.waiting],
+        "notes": job.notes,
+    }
+    save(path, job.learner, job.state, extra=extra)
+
+
+def load_job(path: str | Path, *, bad_rows: str = "skip") -> Job:
+    """The job as it was; it goes on with the same bits."""
+    learner, state, extra, _ = load(path)
+    if not isinstance(extra, dict) or KEY not in extra:
+        raise CheckpointError(f"{path}: it holds a learner, but no run of a file: read it with ovi.load")
+    if extra[KEY] != VERSION:
+        raise CheckpointError(f"{path}: its run has version {extra[KEY]}, this onlinevi knows {VERSION}: upgrade it")
+    job = Job(Settings(**extra["settings"]), Schema.from_json(extra["schema"]), bad=LeftOut(bad_rows, extra["left_out"]))
+    # Files from before a run looked back: as if all columns had been there from the start, which a replay checks.
+    job.first_schema = Schema.from_json(extra.get("first_schema") or extra["schema"])
+    job.joins = extra.get("joins", [[0, state.inputs.dim]])
+    job.learner, job.state = learner, state
+    job.prepared_by = state.inputs if job.settings.prepare_like is not None else None
+    job.position = None if extra["position"] is None else Position.from_json(extra["position"])
+    job.merged = tuple(map(Origin.from_json, extra.get("merged", ())))
+    job.account.put(extra["account"])
+    job.moments.put(extra["moments"])
+    if "clock" in extra:
+        job.clock.put(extra["clock"])
+    job.waiting = deque(Waiting(number, _matrix(row), np.array(y)) for number, row, y in extra["waiting"])
+    job.notes = extra["notes"]
+    return job
+
+
+def _row(X: Any) -> Any:
+    """One row; JSON has no NaN."""
+    if hasattr(X, "tocsr"):
+        return {"width": X.shape[1], "at": X.indices.tolist(), "values": _values(X.data)}
+    return _values(X[0])
+
+
+def _values(values: Any) -> list[float | None]:
+    return [None if value != value else value for value in values.tolist()]
+
+
+def _matrix(row: Any) -> Any:
+    from scipy.sparse import csr_matrix
+
+    if isinstance(row, dict):
+        values = np.array(row["values"], dtype=float)
+        return csr_matrix((values, row["at"], [0, len(values)]), shape=(1, row["width"]))
+    return np.array([row], dtype=float)
