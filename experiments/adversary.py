@@ -22,7 +22,7 @@ from onlinevi.guarantees.certificates.certify import certificate
 from onlinevi.guarantees.comparator import hindsight
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "tests"))
-from adversaries import BOX, OBLIVIOUS, Greedy, extremes, family, unit_rows
+from helpers.adversaries import BOX, OBLIVIOUS, Greedy, extremes, family, unit_rows
 
 LOSSES = [ovi.Squared(), ovi.Hinge(), ovi.Logistic(), ovi.Absolute(), ovi.Pinball(0.1), ovi.Poisson()]
 RULES = {

@@ -74,7 +74,7 @@ def path(tmp_path: Path) -> Path:
 @pytest.fixture
 def saved(path: Path) -> bytes:
     """The bytes of a small checkpoint, which lies at ``path``."""
-    from checkpoints import LINEARS, begun, rows_for
+    from helpers.checkpoints import LINEARS, begun, rows_for
 
     import onlinevi as ovi
 
@@ -86,7 +86,7 @@ def saved(path: Path) -> bytes:
 @pytest.fixture
 def rows(tmp_path: Path) -> Path:
     """A file of rows for ``onlinevi run``."""
-    from run_files import write_rows
+    from helpers.run_files import write_rows
 
     write_rows(tmp_path / "rows.csv")
     return tmp_path / "rows.csv"

@@ -1,0 +1,173 @@
+"""``onlinevi run`` for what is not two classes by the logistic loss, and the options that say what is learned how."""
+
+from __future__ import annotations
+
+import csv
+import itertools
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import onlinevi as ovi
+from onlinevi.adapters.cli import main
+from onlinevi.data.schema.task import Task
+from onlinevi.learners.choice import FAMILIES
+from onlinevi.learners.choice import RULES as NAMED
+from onlinevi.runs.outcome import results
+from onlinevi.runs.running import Places, Run
+from onlinevi.runs.saved import load_job
+from onlinevi.runs.settings import Settings
+from onlinevi.runs.stopper import Stopper
+
+pytest.importorskip("pyarrow", reason='pyarrow is missing: pip install "onlinevi[files]"')
+
+SAMPLES = Path(__file__).parents[1] / "samples"
+RNG = np.random.default_rng(0)
+X = RNG.standard_normal((1500, 2)) * [1.0, 50.0]
+SCORE = X @ [0.5, -0.008]
+LABELS = {
+    "poisson": RNG.poisson(np.exp(0.5 + SCORE)).astype(float),
+    "pinball": SCORE + RNG.exponential(size=len(X)),
+    "hinge": np.where(SCORE + 0.3 * RNG.standard_normal(len(X)) > 0.0, 1.0, -1.0),
+}
+LOSSES = {"poisson": ovi.Poisson(), "pinball": ovi.Pinball(0.8), "hinge": ovi.Hinge()}
+CALLS = {"poisson": [], "pinball": ["--task", "quantile", "--level", "0.8"], "hinge": ["--loss", "hinge"]}
+"""Counts are seen by the labels."""
+
+
+def played(folder: Path, name: str, capsys: pytest.CaptureFixture[str]) -> tuple[list[dict[str, str]], dict[str, Any], Any]:
+    """What was predicted, the summary, and the library's own pass over the same rows."""
+    path, said, y = folder / "rows.csv", folder / "said.csv", LABELS[name]
+    path.write_text("a,b,y\n" + "\n".join(f"{a!r},{b!r},{c:.17g}" for (a, b), c in zip(X.tolist(), y, strict=True)))
+    call = ["run", str(path), "--target", "y", "--rule", "implicit", "--missing", "zero", *CALLS[name]]
+    assert main([*call, "--predictions", str(said), "--json", "--out", str(folder)]) == 0
+    summary = json.loads(capsys.readouterr().out)
+    inputs = ovi.Inputs()
+    linear = ovi.Linear(LOSSES[name], ovi.Implicit(), ovi.MeanField(box=None))
+    trace = linear.update_many(linear.init(3), inputs.update_many(inputs.init(2), X)[1], y)[1]
+    with said.open() as file:
+        found = list(csv.DictReader(file))
+    np.testing.assert_array_equal([float(row["loss"]) for row in found], trace.loss)
+    assert summary["average_loss"] == pytest.approx(trace.average_loss[-1], rel=1e-12)
+    assert main(["predict", str(folder / "model.ovi"), str(path)]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == len(X) + 1
+    assert main(["info", str(folder / "model.ovi")]) == 0
+    assert "Certain, whatever the data" in capsys.readouterr().out
+    return found, summary, trace
+
+
+def test_counts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    found, summary, trace = played(tmp_path, "poisson", capsys)
+    assert summary["task"] == "counts"
+    rates = np.exp(trace.prediction + 0.5 * np.square(trace.spread))
+    np.testing.assert_allclose([float(row["prediction"]) for row in found], rates, rtol=1e-12)
+    low, high, labels = (np.array([float(row[name]) for row in found]) for name in ("lower", "upper", "label"))
+    assert (low >= 0.0).all()
+    assert summary["coverage"] == np.mean((low <= labels) & (labels <= high))
+    assert summary["coverage"] == pytest.approx(0.9, abs=0.03)
+    late = slice(500, None)
+    assert np.corrcoef(rates[late], np.exp(0.5 + SCORE)[late])[0, 1] > 0.9, "the rates that made the labels"
+
+
+def test_a_quantile(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    found, summary, trace = played(tmp_path, "pinball", capsys)
+    assert summary["task"] == "quantile"
+    assert list(found[0]) == ["row", "prediction", "label", "loss"]
+    np.testing.assert_array_equal([float(row["prediction"]) for row in found], trace.prediction)
+    below = LABELS["pinball"] <= trace.prediction
+    assert summary["coverage"] == below.mean()
+    assert below[500:].mean() == pytest.approx(0.8, abs=0.05)
+
+
+def test_classes_by_the_hinge(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    found, summary, trace = played(tmp_path, "hinge", capsys)
+    assert summary["task"] == "classes"
+    right = np.where(trace.prediction >= 0.0, 1.0, -1.0) == LABELS["hinge"]
+    assert summary["error_rate"] == pytest.approx(1.0 - right.mean(), abs=1e-12)
+    assert {row["label"] for row in found} == {"-1", "1"}
+    assert right[500:].mean() > 0.85
+
+
+def test_coverage_is_as_asked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "rows.csv"
+    path.write_text("a,b,y\n" + "\n".join(f"{a},{b},{c:g}" for (a, b), c in zip(X, LABELS["poisson"], strict=True)))
+    call = ["run", str(path), "--target", "y", "--rule", "implicit", "--missing", "zero", "--json"]
+    assert main([*call, "--coverage", "0.5", "--out", str(tmp_path)]) == 0
+    assert json.loads(capsys.readouterr().out)["coverage"] == pytest.approx(0.5, abs=0.08)
+    assert json.loads((tmp_path / "run.json").read_text())["calibration"]["target"] == 0.5
+
+
+NO_STEP = {("oga", family) for family in ("mean-field", "full", "low-rank")}
+NO_STEP |= {(rule, "point") for rule in ("sva", "svb", "ngvi", "oga-el")} | {
+    (rule, "low-rank") for rule in ("sva", "svb", "oga-el")
+}
+
+
+def test_each_rule_has_the_families_it_has_steps_for() -> None:
+    task = Task("classes", ("no", "yes"))
+    for rule, family in itertools.product(NAMED, FAMILIES):
+        if (rule, family) in NO_STEP:
+            with pytest.raises(ValueError, match=f"with {rule} choose"):
+                Settings("y", rule=rule, family=family)
+            continue
+        settings = Settings("y", rule=rule, family=family)
+        linear = settings.learner(task).linear  # type: ignore[union-attr]
+        assert (type(linear.family), type(linear.rule)) == (FAMILIES[family], type(NAMED[rule]))
+        assert (linear.family.box is None) == (rule == "implicit")
+        assert Settings(**json.loads(json.dumps(settings.to_json()))) == settings
+    assert Settings("y", rule="ngvi", family="low-rank").learner(task).linear.family.rank == 10  # type: ignore[union-attr]
+
+
+def test_settings_that_cannot_be_are_refused() -> None:
+    for wrong, answer in (
+        ({"family": "full"}, "auto chooses its families itself"),
+        ({"family": "round", "rule": "svb"}, "mean-field, full, low-rank, point"),
+        ({"coverage": 1.0}, "between 0 and 1"),
+        ({"hash_bits": 0}, "needs 1 to 28"),
+        ({"max_categories": -1}, "max_categories=-1"),
+    ):
+        with pytest.raises(ValueError, match=answer):
+            Settings("y", **wrong)
+    with pytest.raises(ValueError, match="low-rank or mean-field"):
+        Settings("y", rule="svb", family="full").check_width(1 << 18)
+
+
+def test_names_are_hashed_or_share_features_as_asked(tmp_path: Path) -> None:
+    path = tmp_path / "rows.csv"
+    path.write_text("a,town,y\n" + "\n".join(f"{i % 7},t{i % 50},{'yes' if i % 7 > 3 else 'no'}" for i in range(100)))
+    for more, width in (({"max_categories": 3}, 1 + 3), ({"hash_bits": 9}, 1 + (1 << 9))):
+        settings = Settings("y", rule="implicit", **more)  # type: ignore[arg-type]
+        with Run(settings, Places(str(path), tmp_path / "m.ovi")) as run:
+            run.go(Stopper())
+        job = load_job(tmp_path / "m.ovi")
+        assert job.settings == settings
+        buckets = {job.schema.name(place) for place in range(job.schema.width) if "town~" in job.schema.name(place)}
+        assert job.schema.width - len(buckets) == width
+        assert job.state.inputs.dim == job.schema.width
+        assert job.schema.sparse == ("hash_bits" in more)
+        kinds = {column.name: column.kind for column in results(job).data or []}
+        assert set(kinds.values()) <= {"number", "category"}
+        assert kinds.get("a", "number") == "number"
+    numbers = tmp_path / "numbers.csv"
+    numbers.write_text("a,y\n1,no\n2,yes\n")
+    with Run(Settings("y", hash_bits=20, rule="implicit"), Places(str(numbers))) as run:
+        assert run.job.schema.sparse, "2^20 columns a row would fill the memory"
+
+
+def test_a_run_of_an_earlier_version_goes_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Written before settings had families, and names numbers of their own."""
+    rows, model = tmp_path / "rows.csv", tmp_path / "model.ovi"
+    lines = [f"{i % 7},t{i * 3 % 5},{'yes' if i % 7 > 3 else 'no'}\n" for i in range(60)]
+    call = ["run", str(rows), "--target", "sold", "--rule", "implicit", "--json"]
+    model.write_bytes((SAMPLES / "run_v1.ovi").read_bytes())
+    assert load_job(model).settings == Settings("sold", rule="implicit")
+    rows.write_text("a,town,sold\n" + "".join(lines))
+    assert main([*call, "--checkpoint", str(model), "--resume"]) == 0
+    resumed = json.loads(capsys.readouterr().out)
+    assert main(call) == 0
+    whole = json.loads(capsys.readouterr().out)
+    assert (resumed["events"], resumed["error_rate"]) == (60, whole["error_rate"])
+    assert resumed["average_loss"] == pytest.approx(whole["average_loss"], rel=1e-9)

@@ -1,0 +1,299 @@
+"""The report: what it says, that nothing in the data can break it, and that a browser draws it."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+import shutil
+import subprocess
+import sys
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+
+import numpy as np
+import pytest
+from helpers.report_runs import classes_run, numbers_run
+from hypothesis import given
+from hypothesis import strategies as st
+
+from onlinevi.runs.charts.ticks import log_ticks, short
+from onlinevi.runs.report.charts import CLOSEST, FEWEST, blocks, charts, spread_out
+from onlinevi.runs.report.features import MOST, chosen
+from onlinevi.runs.report.headline import headline, percent
+from onlinevi.runs.report.page import as_json, page, write_report
+from onlinevi.runs.report.results import CoverageCurve, LossCurve, PosteriorPath, RefusedRow, RefusedRows, RegretCurve, Results
+
+EVIL = '</script><script>alert(1)</script><img src=x onerror="alert(2)">&amp;\u2028$x$%{y}'
+RUNS = {"classes": classes_run, "numbers": numbers_run}
+
+
+def everything_evil() -> Results:
+    """A run whose every text comes from an enemy."""
+    run = classes_run()
+    posterior, names = run.posterior, [f"{EVIL} {k}" for k in range(30)]
+    assert posterior is not None
+    assert run.summary is not None
+    assert run.data is not None
+    task = replace(run.head.task, target=EVIL, sentence=EVIL, classes=[EVIL, EVIL])
+    source = replace(run.head.source, path=f"rows/{EVIL}", sha256=EVIL)
+    bad = RefusedRows(2, {EVIL: 2}, [RefusedRow(1, EVIL, EVIL)])
+    return replace(
+        run,
+        head=replace(run.head, command=EVIL, started=EVIL, version=EVIL, source=source, task=task, settings={EVIL: EVIL}),
+        summary=replace(run.summary, bad_rows=bad),
+        posterior=replace(posterior, names=names),
+        data=[replace(column, name=EVIL, kind=EVIL) for column in run.data],
+    )
+
+
+class Elements(HTMLParser):
+    """The elements of a page with their attributes, and the text of each script."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.found: list[tuple[str, dict[str, str | None]]] = []
+        self.scripts: list[str] = []
+        self.words: list[str] = []
+        self.inside = ""
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.found.append((tag, dict(attrs)))
+        self.inside = tag
+        if tag == "script":
+            self.scripts.append("")
+
+    def handle_endtag(self, tag: str) -> None:
+        self.inside = ""
+
+    def handle_data(self, data: str) -> None:
+        if self.inside == "script":
+            self.scripts[-1] += data
+        else:
+            self.words.append(data)
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_a_document_survives_json(name: str) -> None:
+    run = RUNS[name]()
+    text = json.dumps(run.to_json(), allow_nan=False)
+    assert Results.from_json(json.loads(text)) == run
+    assert Results.from_json(json.loads(text) | {"of a later version": 1}) == run
+
+
+def test_arrays_and_nan_become_plain() -> None:
+    curve = CoverageCurve(np.array([1.0, 2.0]), [math.nan, 1.0], 0.9, [math.inf, 2.0])  # type: ignore[arg-type]
+    plain = replace(classes_run(), calibration=curve).to_json()["calibration"]
+    assert plain == {"steps": [1.0, 2.0], "coverage": [None, 1.0], "target": 0.9, "width": [None, 2.0]}
+    read = Results.from_json(replace(classes_run(), calibration=curve).to_json()).calibration
+    assert isinstance(read, CoverageCurve)
+    assert math.isnan(read.coverage[0])
+
+
+@pytest.mark.parametrize(
+    ("change", "complaint"),
+    [
+        ({"head": None}, "results.head is 'None': needs a dict"),
+        ({"trace": {"steps": [1.0]}}, "results.trace.loss is missing"),
+        ({"trace": {"steps": [1.0], "loss": [1.0, 2.0], "average_loss": [1.0]}}, "results.trace.*loss has 2"),
+        ({"trace": {"steps": "many", "loss": [], "average_loss": []}}, "results.trace.steps is 'many': needs a list"),
+        ({"hindsight": {"value": "low", "gap": 0.0}}, "results.hindsight.value is 'low': needs a number"),
+        ({"summary": {"events": 1.5, "average_loss": 1.0}}, "summary.events is '1.5': needs a whole number"),
+        ({"summary": {"events": 1, "average_loss": 1.0, "stopped": "soon"}}, "'soon': needs 'end' or 'interrupted'"),
+        ({"posterior": {"names": ["a"], "steps": [1.0], "mean": [[1.0, 2.0]], "std": [[1.0]]}}, "2 values for 1 features"),
+    ],
+)
+def test_a_bad_document_is_refused_by_place(change: dict, complaint: str) -> None:
+    with pytest.raises(ValueError, match=complaint):
+        Results.from_json(classes_run().to_json() | change)
+
+
+def test_no_text_of_the_data_becomes_a_tag() -> None:
+    elements = Elements(page(everything_evil(), "var Plotly;"))
+    scripts = [attributes for tag, attributes in elements.found if tag == "script"]
+    assert scripts == [{"type": "application/json", "id": "figures"}, {}, {}]
+    assert elements.scripts[1] == "var Plotly;"
+    assert not any("alert" in script for script in elements.scripts[1:])
+    assert not any(tag == "img" for tag, _ in elements.found)
+    assert not any(name.startswith("on") for _, attributes in elements.found for name in attributes)
+    figures = json.loads(elements.scripts[0])
+    names = [trace["name"] for trace in figures["posterior"]["data"][1::2]]
+    assert all(name.startswith("&lt;/script&gt;") for name in names)  # plotly reads tags in names
+    assert elements.words.count(EVIL) >= 40  # shown as it is
+
+
+def test_json_cannot_end_its_script() -> None:
+    assert "<" not in as_json([EVIL])
+    assert json.loads(as_json([EVIL])) == [EVIL]
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_nothing_is_loaded_from_elsewhere(name: str) -> None:
+    elements = Elements(page(RUNS[name](), "var Plotly;"))
+    policy = next(own["content"] for tag, own in elements.found if tag == "meta" and "http-equiv" in own)
+    assert policy is not None
+    assert policy.startswith("default-src 'none'; script-src 'sha256-")
+    assert not {"src", "href", "action", "data", "srcset"} & {name for _, own in elements.found for name in own}
+
+
+def test_a_library_cannot_end_its_script() -> None:
+    assert len(Elements(page(classes_run(), 'var a = "</script>";')).scripts) == 3
+
+
+def test_only_the_head_is_needed() -> None:
+    bare = Results(classes_run().head)
+    assert charts(bare) == []
+    assert headline(bare) == []
+    assert "Predict diagnosis" in page(bare, "")
+
+
+def test_many_columns_are_cut() -> None:
+    run = classes_run()
+    assert run.data is not None
+    many = replace(run, data=[replace(run.data[0], name=f"column {k} of many") for k in range(201)])
+    words = Elements(page(many, "")).words
+    assert "201 columns, of which the first 200 are shown." in words
+    assert sum(word.endswith(" of many") for word in words) == 200
+
+
+def test_empty_parts_draw_nothing() -> None:
+    empty = {"steps": [], "certified": [], "coverage": [], "target": 0.9, "loss": [], "average_loss": [], "names": []}
+    empty |= {"mean": [], "std": [], "rows_per_second": []}
+    parts = dict.fromkeys(("trace", "regret", "posterior", "calibration", "throughput"), empty)
+    assert (
+        charts(Results.from_json({"head": classes_run().head.__dict__ | {"source": {"path": "a"}, "task": TASK}} | parts))
+        == []
+    )
+
+
+TASK = {"kind": "classes", "target": "t", "sentence": "s"}
+
+
+def test_a_run_of_one_row_is_drawn() -> None:
+    one = LossCurve([1.0], [0.7], [0.7])
+    run = replace(
+        classes_run(),
+        trace=one,
+        regret=RegretCurve([1.0], [-1.0], [0.0]),
+        posterior=PosteriorPath(["a"], [1.0], [[0.0]], [[0.0]]),
+        calibration=CoverageCurve([1.0], [math.nan], 0.9, [math.inf]),
+    )
+    json.dumps(run.to_json(), allow_nan=False)
+    assert [chart.name for chart in charts(run)] == ["loss", "regret", "posterior", "coverage", "width", "throughput"]
+    assert "NaN" not in page(run, "")
+
+
+def test_the_headline_says_how_well_and_how_surely() -> None:
+    said = " ".join(headline(classes_run()))
+    assert "569 rows" in said
+    assert "right for 96.7 %" in said
+    assert "no fixed model of its kind would have beaten it by more than 0.0962 a row" in said
+    assert "meant to hold the answer 90 % of the time; it held 89.9 %" in " ".join(headline(numbers_run()))
+
+
+def test_the_headline_does_not_boast() -> None:
+    run = classes_run()
+    assert run.summary is not None
+    loose = RegretCurve([569.0], [run.summary.average_loss])
+    assert "says little" in headline(replace(run, regret=loose))[-1]
+    assert "interrupted" in headline(replace(run, summary=replace(run.summary, stopped="interrupted")))[-1]
+    better = replace(run, summary=replace(run.summary, average_loss=0.01))
+    assert any("below that of the best fixed model" in sentence for sentence in headline(better))
+    assert percent(0.99999) == "more than 99.9 %"
+    assert percent(1e-9) == "less than 0.1 %"
+    assert (percent(1.0), percent(0.0), percent(0.905)) == ("100 %", "0 %", "90.5 %")
+
+
+def test_the_surest_and_the_most_moved_features_are_chosen() -> None:
+    mean, std = np.zeros((3, 20)), np.ones((3, 20))
+    mean[-1, 4], std[-1, 4] = 1.0, 0.01
+    mean[1, 7] = 50.0
+    picked = chosen(PosteriorPath([str(k) for k in range(20)], [1.0, 2.0, 3.0], mean.tolist(), std.tolist()))
+    assert [(each.index, each.why) for each in picked[:2]] == [(4, "surest"), (7, "moved most")]
+    assert len({each.index for each in picked}) == len(picked) == MOST
+
+
+@given(st.lists(st.floats(0.0, 1.0), max_size=6).map(sorted))
+def test_labels_keep_apart_and_in_order(places: list[float]) -> None:
+    moved = spread_out(places)
+    assert all(high - low >= CLOSEST - 1e-12 for low, high in itertools.pairwise(moved))
+    assert all(place <= 1.0 for place in moved)
+    if all(high - low >= CLOSEST for low, high in itertools.pairwise(places)):
+        assert moved == pytest.approx(places)
+
+
+def test_blocks_are_means_of_the_rows_between() -> None:
+    rng = np.random.default_rng(0)
+    losses = rng.exponential(size=5000)
+    at, means = blocks(LossCurve(list(np.arange(1.0, 5001.0)), losses.tolist(), losses.tolist()), 10.0)
+    edges = np.array([0, *at], dtype=int)
+    assert np.diff(edges).min() >= min(FEWEST, 10)
+    assert len(at) <= 70
+    expected = [losses[low:high].mean() for low, high in itertools.pairwise(edges)]
+    np.testing.assert_allclose(means, expected, rtol=1e-12)
+
+
+@given(st.floats(1e-12, 1e9), st.floats(1.2, 1e12))
+def test_log_ticks_lie_on_the_axis_and_are_few(low: float, ratio: float) -> None:
+    ticks = log_ticks(low, low * ratio)
+    assert len(ticks) <= 12
+    assert all(low * (1 - 1e-8) <= tick <= low * ratio * (1 + 1e-8) for tick in ticks)
+    assert ticks or ratio < 1.6
+
+
+def test_short_numbers() -> None:
+    assert [short(value) for value in (0.003, 250.0, 1000.0, 2.5e4, 3e6)] == ["0.003", "250", "1k", "25k", "3M"]
+
+
+def test_a_missing_library_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setitem(sys.modules, "plotly", None)
+    monkeypatch.setitem(sys.modules, "plotly.offline", None)
+    with pytest.raises(ModuleNotFoundError, match=r"pip install \"onlinevi\[report\]\""):
+        write_report(classes_run(), tmp_path / "report.html")
+    assert not list(tmp_path.iterdir())
+
+
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+
+
+def opened(path: Path, folder: Path) -> tuple[Elements, list[str]]:
+    """The page after its scripts ran, and what they wrote to the console."""
+    options = "--headless --no-sandbox --disable-gpu --disable-background-networking --no-first-run --enable-logging=stderr"
+    command = [str(CHROMIUM), *options.split(), f"--user-data-dir={folder}", "--virtual-time-budget=5000", "--dump-dom"]
+    done = subprocess.run([*command, path.as_uri()], capture_output=True, text=True, timeout=120, check=True)
+    return Elements(done.stdout), [line for line in done.stderr.splitlines() if "CONSOLE" in line]
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine: install chromium to see the report drawn")
+def test_a_browser_draws_every_chart(tmp_path: Path) -> None:
+    pytest.importorskip("plotly", reason='plotly is missing: pip install "onlinevi[report]"')
+    for name, run in {"evil": everything_evil(), "numbers": numbers_run()}.items():
+        path = write_report(run.to_json(), tmp_path / f"{name}.html")
+        assert path.stat().st_size < 6_000_000
+        elements, console = opened(path, tmp_path / "profile")
+        assert console == []
+        drawn = {own["id"] for _, own in elements.found if own.get("data-drawn") == "yes"}
+        assert drawn == {f"chart-{chart.name}" for chart in charts(run)}
+        lines = [own for tag, own in elements.found if tag == "path" and own.get("class") == "js-line"]
+        assert len(lines) >= len(drawn) - 1
+        assert all("NaN" not in str(own.get("d")) for own in lines)
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine: install chromium to see the report drawn")
+def test_a_broken_page_is_noticed(tmp_path: Path) -> None:
+    path = tmp_path / "broken.html"
+    path.write_text(page(classes_run(), "throw new Error('broken');"))
+    elements, console = opened(path, tmp_path / "profile")
+    assert any("broken" in line for line in console)
+    assert not any(own.get("data-drawn") for _, own in elements.found)
+
+
+def test_the_run_shown_keeps_its_promises() -> None:
+    regret = classes_run().regret
+    assert regret is not None
+    assert regret.observed is not None
+    assert regret.theorem is not None
+    assert (np.array(regret.observed) <= np.array(regret.certified)).all()
+    assert regret.certified[-1] <= regret.theorem[-1]
