@@ -10,10 +10,10 @@ import mpmath as mp
 import numpy as np
 
 import onlinevi as ovi
+from onlinevi.engine import weigh
 from onlinevi.engine.holes import expected
 from onlinevi.engine.kernel import compose
 from onlinevi.engine.types import Belief, Expected, Gradient, Prior, Totals
-from onlinevi.rules.rates import weigh
 
 DIGITS = 100
 

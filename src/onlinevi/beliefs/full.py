@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,6 +55,8 @@ class FullCovariance(Correlated):
 
     The box holds the means only: the domain of a covariance has no bounds here.
     """
+
+    name: ClassVar[str] = "full"
 
     def belief_size(self, dim: int) -> int:
         return dim + dim * (dim + 1) // 2

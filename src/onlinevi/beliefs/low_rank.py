@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -60,6 +60,8 @@ class LowRank(Correlated):
 
     The box holds the means only. A rank above the number of coordinates is that number.
     """
+
+    name: ClassVar[str] = "low-rank"
 
     rank: int = 10
 

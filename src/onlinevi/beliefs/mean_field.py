@@ -48,6 +48,7 @@ class MeanField(Family):
     prior_mean: PerCoordinate = 0.0
     prior_std: PerCoordinate = 1.0
     box: Box | None = field(default_factory=Box)
+    name: ClassVar[str] = "mean-field"
     gaussian: ClassVar[bool] = True
 
     def __post_init__(self) -> None:

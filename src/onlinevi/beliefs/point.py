@@ -21,6 +21,7 @@ class Point(Family):
 
     prior_mean: PerCoordinate = 0.0
     box: Box | None = field(default_factory=Box)
+    name: ClassVar[str] = "point"
     gaussian: ClassVar[bool] = False
 
     def __post_init__(self) -> None:

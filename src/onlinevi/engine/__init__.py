@@ -7,6 +7,7 @@ asks of its parts, ``loop`` the loop itself, ``kernel`` what fills and runs it. 
 from onlinevi.engine import holes, layout, loop, ns, reading, small_steps
 from onlinevi.engine.kernel import VARIABLE, Engine, Function, Kernel, compose, engine_in_use, use_engine, using_engine
 from onlinevi.engine.loop import many_passes, one_pass
+from onlinevi.engine.registry import look_up, named
 from onlinevi.engine.schedules import BY_GRADIENTS, Schedule, adapted, rate_at, weigh
 from onlinevi.engine.types import (
     Belief,
@@ -53,8 +54,10 @@ __all__ = [
     "engine_in_use",
     "holes",
     "layout",
+    "look_up",
     "loop",
     "many_passes",
+    "named",
     "ns",
     "one_pass",
     "rate_at",

@@ -28,6 +28,11 @@ def valid_label(y: Real, *parameters: Real) -> Real:
     _hole("valid_label")
 
 
+def odds(a: Real, v: Real, *parameters: Real) -> tuple[Real, Real]:
+    """(P(+1), P(−1)) under a prediction N(a, v²), for a loss that knows probabilities."""
+    _hole("odds")
+
+
 def rests(y: Real, a: Real, *parameters: Real) -> Real:
     """Whether the loss at the prediction a is known to be (0, 0, 0)."""
     _hole("rests")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from onlinevi.engine import Expected, Real, ns
 from onlinevi.losses.base import Loss
@@ -12,6 +13,12 @@ from onlinevi.losses.normal import INV_SQRT_2PI, POINT_MASS, SQRT_HALF, bump
 @dataclass(frozen=True)
 class Absolute(Loss):
     """|y − z|. With r = (a − y)/v: E = (a − y)(2Φ(r) − 1) + 2vφ(r), e1 = 2Φ(r) − 1, e2 = 2φ(r)/v."""
+
+    name: ClassVar[str] = "absolute"
+
+    @property
+    def level(self) -> float:
+        return 0.5
 
     @property
     def lipschitz(self) -> float:

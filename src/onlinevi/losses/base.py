@@ -3,12 +3,24 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field, fields
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
 from onlinevi.engine import Expected, Real, ns
+
+Target: TypeAlias = Literal["classes", "numbers", "counts", "quantile"]
+"""The class of task: what is to be said of a label."""
+
+
+class LabelLaw(NamedTuple):
+    """The law of a label given its prediction: its variance is noise·unit + extra, where the noise is yet to be learned."""
+
+    mean: Any
+    unit: Any
+    extra: Any
 
 
 @dataclass(frozen=True)
@@ -19,7 +31,12 @@ class Loss:
     it compiles into the loop, and works on numpy and JAX arrays. Its fields, if any, are floats and follow ``v`` as
     arguments. ``ridge`` adds ridge/2·‖θ‖² to the loss, which makes it ridge-strongly convex. ``robust`` bounds the influence
     of one event on a step: at that many times the usual slope it counts half. What is paid and recorded is the loss itself.
+
+    What a prediction means is the loss's to say: ``target`` is the class of task, ``label_law`` the law of a label, ``score``
+    and ``probability`` the link to a probability of classes. ``name`` is what the command line and estimators call it.
     """
+
+    target: ClassVar[Target] = "numbers"
 
     ridge: float = field(default=0.0, kw_only=True)
     robust: float | None = field(default=None, kw_only=True)
@@ -51,6 +68,14 @@ class Loss:
     def rests(y: Real, a: Real, *parameters: Real) -> Real:
         """Whether a prediction without spread is known to cost nothing and to move nothing, before anything is computed."""
         return False
+
+    odds: ClassVar[Callable[..., tuple[Real, Real]] | None] = None
+    """(a, v, *parameters) → (P(+1), P(−1)), a part of the loop; None for a loss that knows no probabilities."""
+
+    @property
+    def level(self) -> float | None:
+        """Which quantile of the labels the loss asks for; None where it asks for none."""
+        return None
 
     @property
     def parameters(self) -> tuple[float, ...]:
@@ -87,9 +112,29 @@ class Loss:
             raise ValueError(f"{self}: the loss overflows at these predictions; {self.overflow_hint}")
         return result
 
+    def label_law(self, prediction: Any, within: Any, between: Any) -> LabelLaw:
+        """The law of the label where the prediction's variance is noise·within + between."""
+        return LabelLaw(prediction, 1.0 + within, between)
+
+    def score(self, a: Any, v: Any) -> Any:
+        """What is compared among classes at a prediction N(a, v²): log-odds, where the loss knows probabilities."""
+        return a
+
     def probability(self, a: Any, v: Any = 0.0) -> Any:
         """P(+1) at a prediction N(a, v²), for losses of classes."""
         raise TypeError(f"{type(self).__name__} has no classes, so no probabilities: use Logistic() or Hinge()")
+
+    def probability_of_score(self, score: Any, v: Any) -> Any:
+        """P(+1) at a ``score`` whose prediction had the spread v."""
+        return self.probability(score, v)
+
+    def hits(self, y: Any, prediction: Any, probability: Any, lower: Any, upper: Any) -> Any:
+        """Whether each label was as said: in its interval, of the likelier class, not above its quantile."""
+        if self.target == "quantile":
+            return y <= prediction
+        if self.target == "classes":
+            return (probability >= 0.5) == (y > 0.0)
+        return (lower <= y) & (y <= upper)
 
     overflow_hint: ClassVar[str] = "scale the features or the labels down"
 

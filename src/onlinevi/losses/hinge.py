@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from onlinevi.engine import Expected, Real, ns
-from onlinevi.losses.base import Loss
+from onlinevi.losses.base import Loss, Target
 from onlinevi.losses.normal import INV_SQRT_2PI, POINT_MASS, bump, cumulative
 
 
@@ -16,6 +16,8 @@ from onlinevi.losses.normal import INV_SQRT_2PI, POINT_MASS, bump, cumulative
 class Hinge(Loss):
     """max(0, 1 − yz), y = ±1. With r = (1 − ya)/v: E = (1 − ya)Φ(r) + vφ(r), e1 = −yΦ(r), e2 = φ(r)/v."""
 
+    name: ClassVar[str] = "hinge"
+    target: ClassVar[Target] = "classes"
     label_rule: ClassVar[str] = "−1 or +1"
     label_hint: ClassVar[str] = "map 0/1 with 2*y − 1, names with np.where(y == name, 1, −1)"
 

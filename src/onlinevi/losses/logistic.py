@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, ClassVar
 
 import numpy as np
 
-from onlinevi.engine import Expected, Real, ns
-from onlinevi.losses.base import Loss
+from onlinevi.engine import Expected, Kernel, Real, compose, ns
+from onlinevi.engine.holes import expected, odds
+from onlinevi.losses.base import Loss, Target
 from onlinevi.losses.normal import INV_SQRT_2PI, POINT_MASS, SQRT_HALF, bump, cumulative, scaled_tail
 
 # With t = e^(−|u|) in [0, 1], to the last digit given in brackets, relative:
@@ -42,6 +44,7 @@ BELL = np.array(
 ).ravel()
 ORDER = 16
 LARGEST_EXPONENT = 700.0
+LEAST_PROBABILITY = 1e-300
 
 
 @dataclass(frozen=True)
@@ -52,6 +55,8 @@ class Logistic(Loss):
     short polynomial in e^(−|u|), and each E[e^(−k|u|)] is closed form too, by the scaled normal tail.
     """
 
+    name: ClassVar[str] = "logistic"
+    target: ClassVar[Target] = "classes"
     label_rule: ClassVar[str] = "−1 or +1"
     label_hint: ClassVar[str] = "map 0/1 with 2*y − 1, names with np.where(y == name, 1, −1)"
 
@@ -62,6 +67,25 @@ class Logistic(Loss):
     def probability(self, a: Any, v: Any = 0.0) -> Any:
         """E[1/(1 + e^(−z))]: the slope of the loss at the other label."""
         return self(-1.0, a, v).slope
+
+    def score(self, a: Any, v: Any) -> Any:
+        """The log-odds of E[1/(1 + e^(−z))], compiled: in numpy they cost more than the learning."""
+        means, stds = np.broadcast_arrays(np.asarray(a, dtype=float), np.asarray(v, dtype=float))
+        scores = np.empty(means.shape)
+        _score_kernel()(means.ravel(), stds.ravel(), scores.reshape(-1))
+        return scores
+
+    def probability_of_score(self, score: Any, v: Any) -> Any:
+        """The score has the spread in it already."""
+        from scipy.special import expit
+
+        return np.asarray(expit(score))
+
+    @staticmethod
+    def odds(a: Real, v: Real) -> tuple[Real, Real]:
+        # The slope of the loss at a label is the probability of the other one: none is 1 minus a rounded number.
+        support = ns.maximum(expected(-1.0, a, v).slope, LEAST_PROBABILITY)
+        return support, ns.maximum(-expected(1.0, a, v).slope, LEAST_PROBABILITY)
 
     @staticmethod
     def valid_label(y: Real, *parameters: Real) -> Real:
@@ -112,3 +136,15 @@ class Logistic(Loss):
         value = ns.where(spread_out, kink + softplus, ns.maximum(centre, 0.0) + ns.log1p(t))
         slope = -y * ns.where(spread_out, active, point_active)
         return Expected(value, slope, ns.where(spread_out, ns.maximum(bell, 0.0), t / ((1.0 + t) * (1.0 + t))))
+
+
+def fill_scores(means: Any, stds: Any, scores: Any) -> None:
+    """Log-odds, one by one."""
+    for i in range(len(scores)):
+        support, against = odds(means[i], stds[i])
+        scores[i] = ns.log(support) - ns.log(against)
+
+
+@cache
+def _score_kernel() -> Kernel:
+    return compose(fill_scores, {expected: Logistic.expected, odds: Logistic.odds})

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from onlinevi.engine import Expected, Real, ns
-from onlinevi.losses.base import Loss
+from onlinevi.losses.base import Loss, Target
 from onlinevi.losses.normal import INV_SQRT_2PI, POINT_MASS, bump, cumulative
 
 
@@ -18,10 +19,17 @@ class Pinball(Loss):
 
     quantile: float = 0.5
 
+    name: ClassVar[str] = "pinball"
+    target: ClassVar[Target] = "quantile"
+
     def __post_init__(self) -> None:
         super().__post_init__()
         if not 0.0 < self.quantile < 1.0:
             raise ValueError(f"quantile={self.quantile!r}: a quantile lies strictly between 0 and 1; try 0.9")
+
+    @property
+    def level(self) -> float:
+        return self.quantile
 
     @property
     def lipschitz(self) -> float:

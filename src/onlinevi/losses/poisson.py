@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
+
+import numpy as np
 
 from onlinevi.engine import Expected, Real, ns
-from onlinevi.losses.base import Loss
+from onlinevi.losses.base import LabelLaw, Loss, Target
 
 LARGEST_EXPONENT = 700.0
 """e^700 is near the largest float; beyond it the loss is refused, not rounded to infinity."""
@@ -17,11 +19,18 @@ LARGEST_EXPONENT = 700.0
 class Poisson(Loss):
     """e^z − yz, the negative log-likelihood of a count y. E = e^(a + v²/2) − ya, e2 = e^(a + v²/2)."""
 
+    name: ClassVar[str] = "poisson"
+    target: ClassVar[Target] = "counts"
     label_rule: ClassVar[str] = "a count ≥ 0"
     label_hint: ClassVar[str] = "drop the row, or use Squared() for labels of both signs"
     overflow_hint: ClassVar[str] = (
         "the log rate a + v²/2 must stay ≤ 700: scale the features down, or use a smaller box or prior_std"
     )
+
+    def label_law(self, prediction: Any, within: Any, between: Any) -> LabelLaw:
+        """The rate e^(a + v²/2) is the mean and, in units of the noise, the variance: all of it is noise."""
+        rate = np.exp(np.clip(prediction + 0.5 * (within + between), -300.0, 300.0))
+        return LabelLaw(rate, rate, 0.0 * rate)
 
     @staticmethod
     def valid_label(y: Real, *parameters: Real) -> Real:

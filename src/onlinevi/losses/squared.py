@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from onlinevi.engine import Expected, Real
 from onlinevi.losses.base import Loss
@@ -11,6 +12,8 @@ from onlinevi.losses.base import Loss
 @dataclass(frozen=True)
 class Squared(Loss):
     """(y − z)². E = (y − a)² + v²."""
+
+    name: ClassVar[str] = "squared"
 
     @staticmethod
     def expected(y: Real, a: Real, v: Real) -> Expected:

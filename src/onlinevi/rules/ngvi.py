@@ -22,6 +22,7 @@ class NGVI(Rule):
 
     step: Rate | float = 1.0
     rate: Rate | float | None = None
+    name: ClassVar[str] = "ngvi"
     frame: ClassVar[Frame | None] = Frame.PREDICTION
     takes_roots: ClassVar[bool] = True
     gentle: ClassVar[float] = ROOTED

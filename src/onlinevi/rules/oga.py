@@ -16,6 +16,7 @@ class OGA(RatedRule):
     """Gradient step on the loss at the point itself. mean' = mean − rate·g."""
 
     rate: Rate | float = PerHorizon(1.0)
+    name: ClassVar[str] = "oga"
     gaussian: ClassVar[bool] = False
     points: ClassVar[bool] = True
 

@@ -17,6 +17,7 @@ class OGAEL(RatedRule):
     """Gradient step on E_q[loss]. mean' = mean − rate·s²·g, std' = max(0, std − rate·s²·γ), with s the prior's std."""
 
     rate: Rate | float = PerHorizon(1.0)
+    name: ClassVar[str] = "oga-el"
     frame: ClassVar[Frame | None] = Frame.ENTRIES
     gentle: ClassVar[float] = math.inf
 

@@ -20,6 +20,7 @@ class SVA(RatedRule):
     """
 
     rate: Rate | float = PerHorizon(1.0)
+    name: ClassVar[str] = "sva"
     keeps_std_total: ClassVar[bool] = True
     looks_ahead: ClassVar[bool] = True
     from_belief: ClassVar[bool] = False

@@ -21,6 +21,7 @@ class SVB(RatedRule):
     """
 
     rate: Rate | float | None = None
+    name: ClassVar[str] = "svb"
     frame: ClassVar[Frame | None] = Frame.WHITENED
     gentle: ClassVar[float] = SHRINKING
 

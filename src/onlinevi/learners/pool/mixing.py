@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from onlinevi.engine import Function, Kernel, Real, Vector, compose, ns, rate_at
-from onlinevi.engine.holes import expected, valid_label
+from onlinevi.engine.holes import expected, odds, valid_label
 from onlinevi.engine.loop import COST, HELD, PREDICTION, SPREAD
 from onlinevi.learners.pool.exponentials import exponentiate
 from onlinevi.losses import Loss
@@ -65,13 +65,9 @@ def mean_of(support: Real, against: Real) -> Real:
 
 # --- probabilities are pooled by their mean; the decision is the score that has the pooled one
 
-LEAST_PROBABILITY = 1e-300
-
 
 def believed(y: Real, a: Real, v: Real, parameters: Any) -> Opinion:
-    # The slope of the logistic loss at a label is the probability of the other one: none is 1 minus a rounded number.
-    support = ns.maximum(expected(-1.0, a, v, *parameters).slope, LEAST_PROBABILITY)
-    against = ns.maximum(-expected(1.0, a, v, *parameters).slope, LEAST_PROBABILITY)
+    support, against = odds(a, v, *parameters)
     return Opinion(support, against, -ns.log(ns.where(y > 0.0, support, against)))
 
 
@@ -91,7 +87,7 @@ def believed_at(loss: Loss, a: Vector, v: Vector) -> Vector:
 
 @cache
 def _believe(loss: type[Loss]) -> Kernel:
-    return compose(believe, {expected: loss.expected})
+    return compose(believe, {expected: loss.expected, odds: loss.odds})
 
 
 def log_odds(support: Real, against: Real) -> Real:
@@ -264,4 +260,6 @@ def kernel(loss: type[Loss], by_probability: bool) -> Kernel:
     """``mix`` compiled for a loss and a way to pool."""
     pooled: dict[Function, Function]
     pooled = {opinion: believed, decision: log_odds} if by_probability else {opinion: stated, decision: mean_of}
+    if loss.odds is not None:
+        pooled[odds] = loss.odds
     return compose(mix, {expected: loss.expected, valid_label: loss.valid_label, **pooled})
