@@ -6,7 +6,25 @@ from onlinevi import bounds, checkpoint, datasets, ewa
 from onlinevi.beliefs import Box, Family, FullCovariance, LowRank, MeanField, Point
 from onlinevi.engine import Belief, Step, __version__, ns
 from onlinevi.guarantees import BatchVB, Certificate, Hindsight, batch_vb, certificate, hindsight, risk_bound
-from onlinevi.learners import Auto, BadRow, Calibration, Forecast, Inputs, Linear, State, Trace, auto, learn, load, save
+from onlinevi.learners import (
+    Auto,
+    BadRow,
+    Calibrate,
+    Calibration,
+    Forecast,
+    Inputs,
+    Learner,
+    Linear,
+    OneVsRest,
+    Pool,
+    Prepare,
+    State,
+    Trace,
+    auto,
+    learn,
+    load,
+    save,
+)
 from onlinevi.losses import Absolute, Hinge, Logistic, Loss, Pinball, Poisson, Squared
 from onlinevi.rules import (
     NGVI,
@@ -42,6 +60,7 @@ __all__ = [
     "BatchVB",
     "Belief",
     "Box",
+    "Calibrate",
     "Calibration",
     "Certificate",
     "Constant",
@@ -52,11 +71,13 @@ __all__ = [
     "Hinge",
     "Implicit",
     "Inputs",
+    "Learner",
     "Linear",
     "Logistic",
     "Loss",
     "LowRank",
     "MeanField",
+    "OneVsRest",
     "PaperSVB",
     "PerHorizon",
     "PerSqrt",
@@ -64,6 +85,8 @@ __all__ = [
     "Pinball",
     "Point",
     "Poisson",
+    "Pool",
+    "Prepare",
     "Rate",
     "Rule",
     "Squared",

@@ -6,16 +6,18 @@ See ``onlinevi.guarantees.exact`` for the paper's algorithm 1, ``onlinevi.learne
 from onlinevi.guarantees import GaussianPosterior, Grid, GridPosterior, TemperedGaussian, divergences
 from onlinevi.learners import (
     AdaHedge,
-    Aggregate,
-    Aggregated,
-    AggregateState,
     Experts,
     ExpertState,
     ExpertStep,
     Played,
+    Pool,
+    PoolState,
+    Trace,
     Weighing,
     over_rates,
 )
+
+Aggregate, AggregateState, Aggregated = Pool, PoolState, Trace
 
 __all__ = [
     "AdaHedge",
@@ -29,6 +31,8 @@ __all__ = [
     "Grid",
     "GridPosterior",
     "Played",
+    "Pool",
+    "PoolState",
     "TemperedGaussian",
     "Weighing",
     "divergences",

@@ -2,24 +2,25 @@
 
 from typing import TYPE_CHECKING, Any
 
-from onlinevi.learners import one_vs_rest, store
+from onlinevi.learners import store
+from onlinevi.learners.base import BadRow, Learner, Wrapped
+from onlinevi.learners.calibrate import Calibrate, CalibrateState
 from onlinevi.learners.calibration import Bands, Calibrated, Calibration
-from onlinevi.learners.choice import CLASS_LOSSES, NUMBER_LOSSES, RULES, Learner, begin, choose, family_of, named
-from onlinevi.learners.default import Auto, AutoState, AutoTrace, Forecast, auto
+from onlinevi.learners.choice import choose, family_of, loss_of, losses_of, rule_of
+from onlinevi.learners.default import Auto, AutoState, auto
+from onlinevi.learners.described import CheckpointError, Described, Stored
 from onlinevi.learners.inputs import Inputs, InputState, RawWeights
-from onlinevi.learners.inputs import passes as input_passes
 from onlinevi.learners.kernels import kernel
-from onlinevi.learners.linear import BadRow, Linear, learn, reason
-from onlinevi.learners.one_vs_rest import AnyLearner, Classes, ClassesState, ClassForecast, ClassTrace
+from onlinevi.learners.linear import Linear, learn, reason
+from onlinevi.learners.one_vs_rest import OneVsRest, OneVsRestState
 from onlinevi.learners.pool import (
     AdaHedge,
-    Aggregate,
-    Aggregated,
-    AggregateState,
     Experts,
     ExpertState,
     ExpertStep,
     Played,
+    Pool,
+    PoolState,
     Weighing,
     averages,
     fixed,
@@ -30,38 +31,30 @@ from onlinevi.learners.pool import (
     schedule,
     tempering,
 )
-from onlinevi.learners.prepare import Prepared, PreparedState, PreparedTrace
+from onlinevi.learners.prepare import Prepare, PrepareState
 from onlinevi.learners.reliable import Reliability, reliability
 from onlinevi.learners.state import Plan, State
-from onlinevi.learners.store import CheckpointError, Saved, load, register, save
+from onlinevi.learners.store import Saved, load, register, save
 from onlinevi.learners.store.atomic import replace_file
-from onlinevi.learners.trace import Record, Trace
+from onlinevi.learners.trace import Events, Forecast, Record, Trace
 
 if TYPE_CHECKING:
     from onlinevi.learners.differentiable import Differentiable, MonteCarlo, ReLUNetwork, flatten
 
 __all__ = [
-    "CLASS_LOSSES",
-    "NUMBER_LOSSES",
-    "RULES",
     "AdaHedge",
-    "Aggregate",
-    "AggregateState",
-    "Aggregated",
-    "AnyLearner",
     "Auto",
     "AutoState",
-    "AutoTrace",
     "BadRow",
     "Bands",
+    "Calibrate",
+    "CalibrateState",
     "Calibrated",
     "Calibration",
     "CheckpointError",
-    "ClassForecast",
-    "ClassTrace",
-    "Classes",
-    "ClassesState",
+    "Described",
     "Differentiable",
+    "Events",
     "ExpertState",
     "ExpertStep",
     "Experts",
@@ -71,39 +64,43 @@ __all__ = [
     "Learner",
     "Linear",
     "MonteCarlo",
+    "OneVsRest",
+    "OneVsRestState",
     "Plan",
     "Played",
-    "Prepared",
-    "PreparedState",
-    "PreparedTrace",
+    "Pool",
+    "PoolState",
+    "Prepare",
+    "PrepareState",
     "RawWeights",
     "ReLUNetwork",
     "Record",
     "Reliability",
     "Saved",
     "State",
+    "Stored",
     "Trace",
     "Weighing",
+    "Wrapped",
     "auto",
     "averages",
-    "begin",
     "choose",
     "family_of",
     "fixed",
     "flatten",
-    "input_passes",
     "kernel",
     "learn",
     "load",
-    "named",
+    "loss_of",
+    "losses_of",
     "next_rate",
     "normalised",
-    "one_vs_rest",
     "over_rates",
     "reason",
     "register",
     "reliability",
     "replace_file",
+    "rule_of",
     "running",
     "save",
     "schedule",

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from onlinevi.engine import Kernel, Real, Vector, compose, ns
+from onlinevi.learners.described import Described, Stored, check_finite, numbers_of, put_numbers
 
 # The packed state.
 COUNT, MISSED, SQUARES, WEIGHT, LOG_RATIO, LAST, LAST_BUT_ONE, PLAIN_SQUARES, PLAIN_WEIGHT = range(9)
@@ -26,6 +27,20 @@ LARGEST = 1e300
 
 LEAST_SHARE = 1e-3
 """What a residual counts for at least in the noise, however unsure the prediction was; and the least part that noise has."""
+
+SUMS = {
+    "count": COUNT,
+    "missed": MISSED,
+    "squares": SQUARES,
+    "weight": WEIGHT,
+    "log_ratio": LOG_RATIO,
+    "last": LAST,
+    "last_but_one": LAST_BUT_ONE,
+    "plain_squares": PLAIN_SQUARES,
+    "plain_weight": PLAIN_WEIGHT,
+}
+SETTINGS = {"miss_rate": MISS_RATE, "step": STEP, "kept": KEPT}
+"""What a file calls the sums and the settings."""
 
 # The columns of a record.
 STD, LOWER, UPPER, NOISE = range(4)
@@ -150,6 +165,20 @@ class Calibration:
         for part in (LOG_RATIO, LAST, LAST_BUT_ONE):
             merged[part] = np.average(arrays[:, part], weights=arrays[:, COUNT])
         return Calibrated(merged, states[0].settings)
+
+    def describe(self, state: Calibrated) -> Described:
+        """The sums in plain terms."""
+        check_finite(np.concatenate([state.array, state.settings]), "sums of residuals")
+        return Described({"sums": numbers_of(state.array, SUMS), "settings": numbers_of(state.settings, SETTINGS)})
+
+    def restore(self, stored: Stored) -> Calibrated:
+        """The sums that were described."""
+        array, settings = np.zeros(len(SUMS)), np.zeros(len(SETTINGS))
+        put_numbers(array, stored.facts["sums"], SUMS)
+        put_numbers(settings, stored.facts["settings"], SETTINGS)
+        if array[COUNT] > 0.0 and array[PLAIN_WEIGHT] == 0.0:  # a file from before these sums were kept
+            array[[PLAIN_SQUARES, PLAIN_WEIGHT]] = array[[SQUARES, WEIGHT]]
+        return Calibrated(array, settings)
 
     def bands(self, state: Calibrated, prediction: Any, unit: Any = 1.0, extra: Any = 0.0) -> Bands:
         """Intervals for labels to come. Changes nothing."""

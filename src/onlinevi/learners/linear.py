@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -13,22 +14,25 @@ from onlinevi.beliefs import Family, MeanField, Point
 from onlinevi.data import Rows, as_labels, as_rows, as_weights, blocks, one_row, typed
 from onlinevi.engine import Step, Vector
 from onlinevi.engine import loop as linear
+from onlinevi.learners.base import BadRow, Learner
+from onlinevi.learners.described import (
+    FOREIGN,
+    CheckpointError,
+    Described,
+    Stored,
+    check_finite,
+    numbers_of,
+    put_numbers,
+    sizes_of,
+)
 from onlinevi.learners.state import Plan, State, aligned_copy
-from onlinevi.learners.trace import Record, Recorder, Trace
+from onlinevi.learners.trace import Events, Forecast, Record, Recorder, Trace
 from onlinevi.losses import Loss
 from onlinevi.rules import Rule
 
 
-class BadRow(ValueError):
-    """A row that no learner should swallow. ``row`` is its number from 0; ``trace`` holds what was learned before it."""
-
-    def __init__(self, row: int, reason: str, trace: Any = None) -> None:
-        super().__init__(f"row {row}: {reason}")
-        self.row, self.reason, self.trace = row, reason, trace
-
-
 @dataclass(frozen=True)
-class Linear:
+class Linear(Learner[State]):
     """A learner whose prediction is linear in the weights: a loss, a rule, and a family of beliefs.
 
     ``family=None`` takes the one the rule is made for: ``Point()`` for OGA, ``MeanField()`` for the others.
@@ -94,7 +98,7 @@ class Linear:
         assert self.family is not None
         return self.family
 
-    def init(self, dim: int, horizon: int | None = None) -> State:
+    def init(self, dim: int, horizon: int | None = None, *, sparse: bool = False) -> State:
         """The state before the first event: the prior. ``horizon`` is the number of events to come, where a rate needs it."""
         if dim < 1:
             raise ValueError(f"dim={dim}: needs at least one feature; for an intercept alone use a column of ones")
@@ -117,6 +121,21 @@ class Linear:
         mean, variance = prediction_law(state, x)
         std = np.sqrt(variance)
         return (float(mean), float(std)) if np.ndim(mean) == 0 else (mean, std)
+
+    def play(self, state: State, X: Any, y: Vector, weights: Vector) -> tuple[State, Events]:
+        rows, plan = self._rows(X), state.plan
+        record = np.empty((rows.count, 3))
+        array, used = run_block(plan, rows, y, weights, 0, rows.count, state.array, record)
+        if used < rows.count:
+            raise _refusal(plan, rows, y, weights, used)
+        return State(array, plan), Events(*record.T)
+
+    def foresee(self, state: State, X: Any) -> Events:
+        mean, variance = prediction_law(state, X)
+        return Events(mean, np.sqrt(variance), np.full(len(mean), np.nan))
+
+    def said(self, events: Events) -> Forecast:
+        return forecast_of(self.loss, events, self.loss.score(events.prediction, events.spread))
 
     def update(self, state: State, x: Any, y: float, weight: float = 1.0) -> tuple[State, Step]:
         """Learn from one event. The state given is left as it is; the step says what was predicted before ``y`` was used."""
@@ -142,7 +161,7 @@ class Linear:
     def update_many(self, state: State, X: Any, y: Any, *, weights: Any = None, record: Record = "all") -> tuple[State, Trace]:
         """Learn from a block of rows, in order; the same bits as one event at a time."""
         self._check(state)
-        trace = _run(state, self._rows(X), y, weights, record)
+        trace = _run(self, state, self._rows(X), y, weights, record)
         return trace.state, trace
 
     def widen(self, state: State, dim: int) -> State:
@@ -161,6 +180,47 @@ class Linear:
         if wide.plan.family != self.family:
             raise ValueError(f"{self.family} has one value a coordinate, none for the new ones: give one value for all")
         return wide
+
+    def merge(self, states: Sequence[State]) -> State:
+        """Prior + Σ (shard − prior) in natural parameters. It predicts; its sums are those of no run, so it learns no more."""
+        plan = states[0].plan
+        if any(state.plan != plan for state in states):
+            raise ValueError("these states have not the same learner, prior and columns: their beliefs do not add up")
+        family, array = plan.family, np.array(plan.start().array)
+        plan.numbers(array)[plan.parts["belief"]] = family.pack(family.merge([state.belief for state in states]))
+        array[linear.COUNT] = sum(state.count for state in states)
+        return State(array, plan)
+
+    def describe(self, state: State) -> Described:
+        plan = state.plan
+        if plan != self.plan(plan.dim, plan.horizon):
+            raise CheckpointError(FOREIGN)
+        check_finite(state.array[: linear.HEAD], "state")
+        arrays = {name: state.vector(name) for name, where in plan.parts.items() if where.stop > where.start}
+        for vector in arrays.values():
+            check_finite(vector, "state")
+        horizon = None if plan.horizon is None else int(plan.horizon)
+        return Described({"dim": int(plan.dim), "horizon": horizon, "sums": numbers_of(state.array, SUMS)}, arrays)
+
+    def restore(self, stored: Stored) -> State:
+        dim, horizon = sizes_of(stored.facts)
+        held = stored.length("belief")
+        if dim > held or self.belief_family.belief_size(dim) != held:  # before anything of that size is made
+            raise CheckpointError(f"it claims {dim} features, but has a belief of {held} values")
+        plan = self.plan(dim, horizon)
+        array = plan.zeros()
+        put_numbers(array, stored.facts["sums"], SUMS)
+        for name, where in plan.parts.items():
+            vector = plan.numbers(array)[where]
+            if vector.dtype == np.float64:
+                stored.fill(name, vector)
+            else:
+                doubles = np.empty(len(vector))
+                stored.fill(name, doubles)
+                with np.errstate(over="ignore"):  # what no float holds is refused below
+                    vector[:] = doubles
+            check_finite(vector, "state")
+        return State(array, plan)
 
     def _rows(self, X: Any) -> Rows:
         return as_rows(X, filled=self.fills_rows, dtype=None if self.dtype == "float64" else self.dtype)
@@ -236,21 +296,47 @@ def learn(
     if rows.count == 0:
         raise ValueError("the stream is empty: X has 0 rows, needs at least one")
     state = learner.init(rows.dim, horizon or rows.count)
-    return _run(state, rows, y, weights, record)
+    return _run(learner, state, rows, y, weights, record)
+
+
+SUMS = {
+    "count": linear.COUNT,
+    "weight": linear.WEIGHT,
+    "weight_square": linear.WEIGHT_SQUARE,
+    "loss": linear.LOSS,
+    "expected": linear.EXPECTED,
+    "product": linear.PRODUCT,
+    "gradient_square": linear.GRADIENT_SQUARE,
+    "square": linear.SQUARE,
+    "largest_square": linear.LARGEST_SQUARE,
+    "sloped": linear.SLOPED,
+    "slope_square": linear.SLOPE_SQUARE,
+}
+"""What a file calls the sums at the head of a state."""
+
+
+def forecast_of(loss: Loss, events: Events, scores: Any) -> Forecast:
+    """What a prediction means for the label by its loss alone; ``scores`` are those of classes."""
+    if loss.target == "classes":
+        probability = loss.probability_of_score(scores, events.spread)
+        mean = 2.0 * probability - 1.0
+        return Forecast(scores, events.spread, mean, np.sqrt(1.0 - mean * mean), probability, None, None)
+    law = loss.label_law(events.prediction, 0.0, np.square(events.spread))
+    return Forecast(events.prediction, events.spread, law.mean, None, None, None, None)
 
 
 COPIES_LAST = 8
 """A sparse block has so many values for each number of the state: it is copied, and looked through, for every block."""
 
 
-def _run(state: State, rows: Rows, y: Any, weights: Any, record: Record) -> Trace:
+def _run(learner: Linear, state: State, rows: Rows, y: Any, weights: Any, record: Record) -> Trace:
     plan, labels = state.plan, as_labels(y, state.plan.loss.label_hint)
     if rows.dim != plan.dim:
         raise ValueError(f"X has {rows.dim} features, the state {plan.dim}: every block needs the same columns")
     if len(labels) != rows.count:
         raise ValueError(f"X has {rows.count} rows, y {len(labels)} labels: needs one label a row")
     weights = as_weights(weights, rows.count)
-    recorder = Recorder(record, state, rows.count)
+    recorder = Recorder(record, state, rows.count, learner)
     try:
         for start, stop in blocks(rows, at_least=COPIES_LAST * len(state.array) if rows.sparse else 0):
             buffer = recorder.buffer(stop - start)
@@ -258,8 +344,7 @@ def _run(state: State, rows: Rows, y: Any, weights: Any, record: Record) -> Trac
             recorder.add(buffer[: int(array[linear.COUNT]) - state.count])
             state = State(array, plan)
             if used < stop:
-                weight = float(weights[used]) if len(weights) else 1.0
-                raise BadRow(used, reason(plan, one_row(rows, used), float(labels[used]), weight))
+                raise _refusal(plan, rows, labels, weights, used)
     except (BadRow, KeyboardInterrupt) as stopped:
         stopped.trace = recorder.finish(state)  # type: ignore[union-attr]
         raise
@@ -285,6 +370,11 @@ def run_block(
         return array, used
     recorded = int(array[linear.COUNT] - before[linear.COUNT])
     return run_block(plan, rows, labels, weights, middle, stop, array, buffer[recorded:] if len(buffer) else buffer)
+
+
+def _refusal(plan: Plan, rows: Rows, labels: Vector, weights: Vector, row: int) -> BadRow:
+    weight = float(weights[row]) if len(weights) else 1.0
+    return BadRow(row, reason(plan, one_row(rows, row), float(labels[row]), weight))
 
 
 def reason(plan: Plan, row: Vector, label: float, weight: float) -> str:

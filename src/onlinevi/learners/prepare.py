@@ -1,121 +1,86 @@
-"""A rule of one's choice behind prepared rows, with the methods of ``Auto``."""
+"""Rows of any unit: features are brought to one scale as they come, then learned from."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
-
 from onlinevi.engine import Vector
-from onlinevi.learners.calibration import Bands, Calibrated, Calibration
-from onlinevi.learners.default.outcome import Forecast, probability_of
-from onlinevi.learners.inputs.inputs import Inputs
-from onlinevi.learners.inputs.state import InputState
-from onlinevi.learners.linear import Linear
-from onlinevi.learners.log_odds import predicted_log_odds
-from onlinevi.learners.state import State
-from onlinevi.learners.trace import Record, Trace
-from onlinevi.losses import Logistic, Loss, Poisson
+from onlinevi.learners.base import Learner, Wrapped
+from onlinevi.learners.described import FOREIGN, CheckpointError, Described, Stored
+from onlinevi.learners.inputs import Inputs, InputState
+from onlinevi.learners.trace import Events, Forecast
+from onlinevi.losses import Loss
 
 
-@dataclass(frozen=True, eq=False)
-class PreparedState:
-    """The moments of the features, the belief, and for numbers what the residuals have told."""
+@dataclass(frozen=True, eq=False, repr=False)
+class PrepareState(Wrapped):
+    """The moments of the features, and what was learned of the prepared ones."""
 
-    inputs: InputState
-    learned: State
-    calibrated: Calibrated | None
+    moments: InputState
+    inner: Any
 
     @property
-    def mean(self) -> Vector:
-        """The mean of the weights of the prepared features."""
-        return self.learned.mean
+    def inputs(self) -> InputState:
+        return self.moments
 
-    @property
-    def std(self) -> Vector:
-        return self.learned.std
-
-    @property
-    def count(self) -> int:
-        """How many events it has learned from."""
-        return self.learned.count
-
-
-class PreparedTrace(Trace):
-    """A ``Trace`` with the intervals of the labels before they were seen; None for classes."""
-
-    def __init__(self, trace: Trace, bands: Bands | None) -> None:
-        super().__init__(trace.state, trace.steps, trace.prediction, trace.spread, trace.loss, trace.average_loss)
-        self.bands = bands
+    def with_inputs(self, inputs: InputState) -> PrepareState:
+        return replace(self, moments=inputs)
 
 
 @dataclass(frozen=True)
-class Prepared:
-    """Rows through ``Inputs`` to ``Linear``; ``calibration`` is for numbers, None for classes."""
+class Prepare(Learner[PrepareState]):
+    """Puts rows through ``Inputs``, each by what was known when it came, and gives them to a learner.
+
+    >>> import onlinevi as ovi
+    >>> learner = ovi.Prepare(ovi.Inputs(), ovi.Linear(ovi.Squared(), ovi.Implicit()))
+    >>> state, trace = learner.update_many(learner.init(1), [[1e6], [3e6], [2e6]], [1.0, 3.0, 2.0])
+    >>> state.inputs.mean.tolist(), state.count
+    ([2000000.0], 3)
+    """
 
     inputs: Inputs
-    linear: Linear
-    calibration: Calibration | None
+    inner: Learner[Any]
 
     @property
-    def loss(self) -> Loss:
-        return self.linear.loss
+    def loss(self) -> Loss:  # type: ignore[override]
+        return self.inner.loss
 
-    def init(self, dim: int, horizon: int | None = None) -> PreparedState:
-        """The state before the first event."""
-        calibrated = None if self.calibration is None else self.calibration.init()
-        return PreparedState(self.inputs.init(dim), self.linear.init(self.inputs.dim_out(dim), horizon), calibrated)
+    def init(self, dim: int, horizon: int | None = None, *, sparse: bool = False) -> PrepareState:
+        width = self.inputs.dim_out(dim)
+        return PrepareState(self.inputs.init(dim), self.inner.init(width, horizon, sparse=sparse))
 
-    def widen(self, state: PreparedState, dim: int) -> PreparedState:
-        """The state for rows with further columns at the end, ``dim`` in all."""
-        learned = self.linear.widen(state.learned, self.inputs.dim_out(dim))
-        return PreparedState(self.inputs.widen(state.inputs, dim), learned, state.calibrated)
+    def play(self, state: PrepareState, X: Any, y: Vector, weights: Vector) -> tuple[PrepareState, Events]:
+        moments, prepared = self.inputs.update_many(state.moments, X)
+        inner, events = self.inner.play(state.inner, prepared, y, weights)
+        return PrepareState(moments, inner), events
 
-    def update_many(
-        self, state: PreparedState, X: Any, y: Vector, *, weights: Vector | None = None, record: Record = "all"
-    ) -> tuple[PreparedState, PreparedTrace]:
-        """Learn from a block of rows, all of weights > 0, in order; the same bits as one event at a time."""
-        inputs, prepared = self.inputs.update_many(state.inputs, X)
-        kept: Record = record if self.calibration is None else "all"
-        learned, trace = self.linear.update_many(state.learned, prepared, y, weights=weights, record=kept)
-        if self.calibration is None or state.calibrated is None:
-            return PreparedState(inputs, learned, None), PreparedTrace(trace, None)
-        calibrated, bands = self.calibration.update_many(state.calibrated, y, *self._law(trace.prediction, trace.spread))
-        return PreparedState(inputs, learned, calibrated), PreparedTrace(trace, bands)
+    def foresee(self, state: PrepareState, X: Any) -> Events:
+        return self.inner.foresee(state.inner, self.inputs.apply(state.moments, X))
 
-    def scores(self, prediction: Vector, spread: Vector) -> Vector:
-        """What a classifier compares: log-odds where the loss has probabilities, else the prediction."""
-        return predicted_log_odds(prediction, spread) if isinstance(self.loss, Logistic) else prediction
+    def said(self, events: Events) -> Forecast:
+        return self.inner.said(events)
 
-    def forecast(self, state: PreparedState, X: Any) -> Forecast:
-        """What is known of the label at each row of a matrix. Changes nothing."""
-        prediction, spread = self.linear.predict(state.learned, self.inputs.apply(state.inputs, X))
-        if self.calibration is None or state.calibrated is None:
-            return self._said_of_classes(prediction, spread)
-        law = self._law(prediction, spread)
-        return self._said_of_numbers(prediction, spread, law[0], self.calibration.bands(state.calibrated, *law))
+    def widen(self, state: PrepareState, dim: int) -> PrepareState:
+        inner = self.inner.widen(state.inner, self.inputs.dim_out(dim))
+        return PrepareState(self.inputs.widen(state.moments, dim), inner)
 
-    def said(self, trace: PreparedTrace) -> Forecast:
-        """What was said of each label of a trace before it was seen; for numbers, one with ``record="all"``."""
-        if trace.bands is None:
-            return self._said_of_classes(trace.prediction, trace.spread)
-        centre = self._law(trace.prediction, trace.spread)[0]
-        return self._said_of_numbers(trace.prediction, trace.spread, centre, trace.bands)
+    def merge(self, states: Sequence[PrepareState]) -> PrepareState:
+        if any(state.moments != states[0].moments for state in states):
+            raise ValueError("these states have not prepared their columns by the same means and stds: fix them in Inputs")
+        return PrepareState(states[0].moments, self.inner.merge([state.inner for state in states]))
 
-    def _said_of_classes(self, prediction: Vector, spread: Vector) -> Forecast:
-        scores = self.scores(prediction, spread)
-        probability = probability_of(self.loss, scores, spread)
-        mean = 2.0 * probability - 1.0
-        return Forecast(scores, spread, mean, np.sqrt(1.0 - mean * mean), probability, None, None)
+    def describe(self, state: PrepareState) -> Described:
+        self._check(state)
+        return Described({}, parts={"inputs": (self.inputs, state.moments), "inner": (self.inner, state.inner)})
 
-    def _said_of_numbers(self, prediction: Vector, spread: Vector, centre: Vector, bands: Bands) -> Forecast:
-        lower = np.maximum(bands.lower, 0.0) if isinstance(self.loss, Poisson) else bands.lower
-        return Forecast(prediction, spread, centre, bands.std, None, lower, bands.upper)
+    def restore(self, stored: Stored) -> PrepareState:
+        state = PrepareState(stored.part("inputs", self.inputs), stored.part("inner", self.inner))
+        self._check(state)
+        return state
 
-    def _law(self, prediction: Any, spread: Any) -> tuple[Any, Any, Any]:
-        """The label's mean, its variance in units of the noise, and the variance that is not noise."""
-        if isinstance(self.loss, Poisson):
-            rate = np.exp(np.minimum(prediction + 0.5 * np.square(spread), 300.0))
-            return rate, rate, 0.0 * rate
-        return prediction, np.ones_like(prediction), np.square(spread)
+    def _check(self, state: PrepareState) -> None:
+        width = self.inputs.dim_out(state.moments.dim)
+        if any(leaf.plan.dim != width or leaf.plan.missing != self.inputs.missing for leaf in state.inner.leaves()):
+            raise CheckpointError(FOREIGN)

@@ -272,6 +272,26 @@ class State:
             raise ValueError("the average decision was not kept: set average=True")
         return np.asarray(self.mean - self.vector("drift") / max(self.count, 1))
 
+    def std_in(self, noise: float) -> Vector:
+        """The stds as they are: a single belief's variances are in the units of its labels."""
+        return self.std
+
+    def deciders(self) -> tuple[State, ...]:
+        """Itself: what decides is one belief."""
+        return (self,)
+
+    def by_class(self) -> tuple[State, ...]:
+        """Itself: one belief knows of two classes at most."""
+        return (self,)
+
+    def alone(self) -> State:
+        """Itself: no other has a part in its decisions."""
+        return self
+
+    def leaves(self) -> tuple[State, ...]:
+        """Itself: the state of the compiled loop."""
+        return (self,)
+
     def widened(self, dim: int) -> State:
         """For rows with further columns at the end, as if these had been 0 so far: their weights are at the prior."""
         old = self.plan

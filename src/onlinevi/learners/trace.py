@@ -1,17 +1,115 @@
-"""What a pass over a stream leaves behind."""
+"""What is said of events, and what a pass over a stream leaves behind."""
 
 from __future__ import annotations
 
-from typing import Any, Literal, TypeAlias
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
 from onlinevi.engine import Vector
 from onlinevi.engine.loop import COST, PREDICTION, SPREAD
-from onlinevi.learners.state import State
 
 Record: TypeAlias = Literal["all", "thinned", "none"]
 THINNED = 4096
+
+
+class Forecast(NamedTuple):
+    """What is said of a label to come, at a row or at each row of a matrix."""
+
+    prediction: Any
+    """On the scale of the loss: log-odds, score, number, quantile, or the logarithm of a rate; of several classes, of each."""
+    spread: Any
+    """Its std: how unsure the model is; None for several classes."""
+    mean: Any
+    """Of the label: a number, a rate, or for two classes P(+1) − P(−1)."""
+    std: Any
+    """Of the label, noise included; None where no noise is learned."""
+    probability: Any
+    """P(+1), or of each of several classes; None for numbers, and where a loss of several classes has none."""
+    lower: Any
+    upper: Any
+    """An interval that covers the label as often as asked; None without one."""
+
+    @property
+    def several(self) -> bool:
+        """Whether it speaks of several classes, by their numbers 0, 1, 2, …, rather than of −1 and +1."""
+        return np.ndim(self.prediction) == 2
+
+    @property
+    def guess(self) -> Any:
+        """The number of the likeliest class, 0 or 1 for −1 and +1."""
+        return self.prediction.argmax(axis=1) if self.several else np.asarray(self.probability >= 0.5).astype(int)
+
+    @property
+    def chance(self) -> Vector:
+        """P(+1), or the probability of the guess among several classes; NaN where there are no probabilities."""
+        if not self.several:
+            return np.asarray(self.probability)
+        if self.probability is None:
+            return np.full(len(self.prediction), np.nan)
+        return np.take_along_axis(self.probability, self.guess[:, None], 1)[:, 0]
+
+    def row(self, number: int) -> Forecast:
+        """What is said of one row, as plain numbers; of several classes, as vectors."""
+        parts = (None if part is None else part[number] for part in self)
+        return Forecast(*(float(part) if part is not None and np.ndim(part) == 0 else part for part in parts))
+
+
+@dataclass(frozen=True, eq=False)
+class Events:
+    """What was said of events before their labels were seen, and what it cost: a row each."""
+
+    prediction: Vector
+    """As the loss takes it; of several classes, a column of scores for each."""
+    spread: Any
+    """The std of the prediction; None for several classes."""
+    loss: Vector
+    within: Any = None
+    """Of a pool: the variance that its learners see themselves, in units of the noise."""
+    between: Any = None
+    """Of a pool: the variance of its learners' predictions."""
+    label_std: Vector | None = None
+    lower: Vector | None = None
+    upper: Vector | None = None
+    """Where residuals calibrate them: the std of the label, and an interval for it."""
+    coupled: Vector | None = None
+    """Of several classes: the totals by which their scores become probabilities (``one_vs_rest/coupling.py``)."""
+
+    def __len__(self) -> int:
+        return len(self.loss)
+
+    @property
+    def table(self) -> Vector:
+        """Prediction, spread and loss; of several classes the guess, which has no spread."""
+        if self.prediction.ndim == 2:
+            return np.column_stack([self.prediction.argmax(axis=1), np.full(len(self), np.nan), self.loss])
+        return np.column_stack([self.prediction, self.spread, self.loss])
+
+    def paying(self, loss: Vector) -> Events:
+        """The same with what it cost."""
+        return replace(self, loss=loss)
+
+    @staticmethod
+    def joined(parts: Sequence[Events]) -> Events:
+        """Several blocks as one. Of classes that joined later nothing was said before: their score is −∞."""
+        if len(parts) == 1:
+            return parts[0]
+        joined = {}
+        for item in fields(Events):
+            values = [getattr(part, item.name) for part in parts]
+            if all(value is not None for value in values) and values:
+                width = max(value.shape[-1] for value in values) if values[0].ndim == 2 else 0
+                absent = -np.inf if item.name == "prediction" else 0.0
+                joined[item.name] = np.concatenate([_padded(value, width, absent) for value in values])
+        none = np.empty(0)
+        return Events(**({"prediction": none, "spread": none, "loss": none} | joined))
+
+
+def _padded(table: Vector, width: int, value: float) -> Vector:
+    return table if table.ndim == 1 else np.pad(table, ((0, 0), (0, width - table.shape[1])), constant_values=value)
 
 
 class Trace:
@@ -22,9 +120,17 @@ class Trace:
     """
 
     def __init__(
-        self, state: Any, steps: Vector, prediction: Vector, spread: Vector, loss: Vector, average_loss: Vector
+        self,
+        state: Any,
+        steps: Vector,
+        prediction: Vector,
+        spread: Vector,
+        loss: Vector,
+        average_loss: Vector,
+        learner: Any = None,
+        events: Events | None = None,
     ) -> None:
-        self.state: State = state
+        self.state: Any = state
         self.steps = steps
         """The number t of each event kept, from 1 at the start of the stream."""
         self.prediction = prediction
@@ -34,36 +140,85 @@ class Trace:
         """The loss at the decision; with weights, weighted."""
         self.average_loss = average_loss
         """The average loss A_t since the start of the stream."""
+        self.learner = learner
+        """Who learned."""
+        self.weights: Vector | None = None
+        """Of a pool: a row an event, the weights of its learners before the label was seen."""
+        self._events = events
+
+    @cached_property
+    def forecast(self) -> Forecast:
+        """What was said of each label before it was seen; intervals come with ``record="all"``."""
+        events = self._events or Events(self.prediction, self.spread, self.loss)
+        said: Forecast = self.learner.said(events)
+        return said
+
+    @property
+    def probability(self) -> Any:
+        """P(+1) before each label was seen, or of each of several classes."""
+        return self.forecast.probability
+
+    @property
+    def label_std(self) -> Vector:
+        """The std of each label before it was seen; empty where it was not recorded."""
+        return _there(self.forecast.std)
+
+    @property
+    def lower(self) -> Vector:
+        """The low end of each label's interval; empty where it was not recorded."""
+        return _there(self.forecast.lower)
+
+    @property
+    def upper(self) -> Vector:
+        """The high end of each label's interval; empty where it was not recorded."""
+        return _there(self.forecast.upper)
+
+    @property
+    def coverage(self) -> float:
+        """The part of the labels of the stream so far that lay in their intervals."""
+        return float(self.state.coverage)
+
+    @property
+    def width(self) -> float:
+        """The mean width of the recorded intervals, those without a bound left out."""
+        widths = self.upper - self.lower
+        return float(widths[np.isfinite(widths)].mean())
 
     @property
     def mean(self) -> Vector:
         """The mean of the weights after the pass."""
-        return self.state.mean
+        return np.asarray(self.state.mean)
 
     @property
     def std(self) -> Vector:
         """The std of the weights after the pass."""
-        return self.state.std
+        return np.asarray(self.state.std)
 
     @property
     def average_mean(self) -> Vector:
         """The average of all decisions: what online-to-batch conversion predicts with."""
-        return self.state.average_mean
+        return np.asarray(self.state.average_mean)
 
     def __repr__(self) -> str:
         return f"Trace(events={self.state.count}, average_loss={self.state.average_loss:.6g})"
 
 
+def _there(part: Vector | None) -> Vector:
+    return np.empty(0) if part is None else part
+
+
 class Recorder:
     """Collects what a pass records, block by block; how the blocks are cut makes no difference."""
 
-    def __init__(self, record: Record, start: Any, most: int) -> None:
+    def __init__(self, record: Record, start: Any, most: int, learner: Any = None) -> None:
         if record not in ("all", "thinned", "none"):
             raise ValueError(f'record={record!r}: needs "all", "thinned" or "none"')
         self._record = record
         self._start = (float(start.count), start.loss)
         self._events = np.empty((most if record == "all" else 0, 3))
         self._used = 0
+        self._learner = learner
+        self._said: list[Events] = []
         # Thinned: a row (t, prediction, spread, total loss) for every t that the stride divides, and one for the last.
         self._kept = np.empty((0, 4))
         self._last = self._kept
@@ -88,6 +243,15 @@ class Recorder:
                 self._stride *= 2
                 self._kept = self._kept[self._kept[:, 0] % self._stride == 0]
 
+    def add_events(self, events: Events) -> None:
+        """What was said of a block of events."""
+        buffer = self.buffer(len(events))
+        if len(buffer):
+            buffer[:] = events.table
+        self.add(buffer)
+        if self._record == "all":
+            self._said.append(events)
+
     def _table(self, events: Vector, count: float, total: float) -> Vector:
         steps = count + np.arange(1.0, len(events) + 1.0)
         totals = np.cumsum(np.concatenate([[total], events[:, COST]]))[1:]
@@ -97,10 +261,12 @@ class Recorder:
         if self._record == "all":
             events = self._events[: state.count - int(self._start[0])]
             steps, prediction, spread, totals = self._table(events, *self._start).T
-            return Trace(state, steps, prediction, spread, events[:, COST].copy(), totals / steps)
+            parts = steps, prediction, spread, events[:, COST].copy(), totals / steps
+            return Trace(state, *parts, self._learner, Events.joined(self._said) if self._said else None)
         table = self._kept
         if len(self._last) and (not len(table) or table[-1, 0] < self._last[0, 0]):
             table = np.concatenate([table, self._last])
         steps, prediction, spread, totals = table.T
         before = np.concatenate([[self._start], table[:-1, [0, 3]]])[: len(table)]
-        return Trace(state, steps, prediction, spread, (totals - before[:, 1]) / (steps - before[:, 0]), totals / steps)
+        loss = (totals - before[:, 1]) / (steps - before[:, 0])
+        return Trace(state, steps, prediction, spread, loss, totals / steps, self._learner)

@@ -43,6 +43,7 @@ class Loss:
 
     convex: ClassVar[bool] = True
     label_rule: ClassVar[str] = "a finite number"
+    lowest_label: ClassVar[float] = -math.inf
     label_hint: ClassVar[str] = "drop the row, or fill it in"
 
     def __post_init__(self) -> None:
@@ -127,14 +128,6 @@ class Loss:
     def probability_of_score(self, score: Any, v: Any) -> Any:
         """P(+1) at a ``score`` whose prediction had the spread v."""
         return self.probability(score, v)
-
-    def hits(self, y: Any, prediction: Any, probability: Any, lower: Any, upper: Any) -> Any:
-        """Whether each label was as said: in its interval, of the likelier class, not above its quantile."""
-        if self.target == "quantile":
-            return y <= prediction
-        if self.target == "classes":
-            return (probability >= 0.5) == (y > 0.0)
-        return (lower <= y) & (y <= upper)
 
     overflow_hint: ClassVar[str] = "scale the features or the labels down"
 

@@ -22,6 +22,7 @@ class Poisson(Loss):
     name: ClassVar[str] = "poisson"
     target: ClassVar[Target] = "counts"
     label_rule: ClassVar[str] = "a count ≥ 0"
+    lowest_label: ClassVar[float] = 0.0
     label_hint: ClassVar[str] = "drop the row, or use Squared() for labels of both signs"
     overflow_hint: ClassVar[str] = (
         "the log rate a + v²/2 must stay ≤ 700: scale the features down, or use a smaller box or prior_std"

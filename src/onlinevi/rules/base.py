@@ -30,6 +30,9 @@ class Rule:
     gentle: ClassVar[float] = -1.0
     """A step with 0 ≤ rate·curvature·std² ≤ this is told so by ``rates.gentle``; it must not let a std grow, or go below 0."""
 
+    takes_any_unit: ClassVar[bool] = False
+    """Never overshoots, so that labels of any unit are welcome, and no box is needed."""
+
     @staticmethod
     def new_belief(belief: Belief, gradient: Gradient, totals: Totals, rates: Rates, prior: Prior) -> Belief:
         """The step: one coordinate of the belief behind an event. CONTRIBUTING.md says what it is given."""

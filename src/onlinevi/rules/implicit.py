@@ -23,6 +23,7 @@ class Implicit(RatedRule):
     rate: Rate | float = 1.0
     name: ClassVar[str] = "implicit"
     points: ClassVar[bool] = True
+    takes_any_unit: ClassVar[bool] = True
     frame: ClassVar[Frame | None] = Frame.PREDICTION
     takes_roots: ClassVar[bool] = True
     gentle: ClassVar[float] = ROOTED

@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 
 from onlinevi.engine import Vector
-from onlinevi.learners import ClassForecast
-from onlinevi.runs.playing import Played
-from onlinevi.runs.settings import Asked
+from onlinevi.learners import Forecast
+from onlinevi.losses import Target
 from onlinevi.runs.thinned import Thinned
 
 POINTS = 1024
@@ -25,7 +24,7 @@ class Account:
     A hit is a right class, a number in its interval, or a number not above its quantile.
     """
 
-    def __init__(self, kind: Asked) -> None:
+    def __init__(self, kind: Target) -> None:
         self._kind = kind
         self.totals = np.zeros(5)
         self.bins = np.zeros((3, BINS))
@@ -35,22 +34,19 @@ class Account:
         """
         self.curve = Thinned(POINTS, 5)
 
-    def add(self, y: Vector, played: Played) -> None:
-        """Events as they were predicted."""
-        said = played.said
-        if isinstance(said, ClassForecast):
-            hits, widths = said.guess == y, np.zeros(len(y))
-            if said.probability is not None:
-                self._sort(said.chance, hits)
+    def add(self, y: Vector, forecast: Forecast, loss: Vector) -> None:
+        """Count events as they were predicted, and what that cost."""
+        if self._kind == "classes":
+            codes = y if forecast.several else y > 0.0
+            hits, widths = forecast.guess == codes, np.zeros(len(y))
+            if forecast.probability is not None:
+                self._sort(forecast.chance, hits if forecast.several else codes)
         elif self._kind == "quantile":
-            hits, widths = y <= said.prediction, np.zeros(len(y))
-        elif self._kind == "classes":
-            hits, widths = (said.probability >= 0.5) == (y > 0.0), np.zeros(len(y))
-            self._sort(said.probability, y > 0.0)
+            hits, widths = y <= forecast.prediction, np.zeros(len(y))
         else:
-            hits, widths = (said.lower <= y) & (y <= said.upper), said.upper - said.lower
+            hits, widths = (forecast.lower <= y) & (y <= forecast.upper), forecast.upper - forecast.lower
         bounded = np.isfinite(widths)
-        events = [np.ones(len(y)), played.loss, hits, np.where(bounded, widths, 0.0), bounded]
+        events = [np.ones(len(y)), loss, hits, np.where(bounded, widths, 0.0), bounded]
         table = np.cumsum(np.vstack([self.totals, np.column_stack(events)]), axis=0)[1:]
         self.totals = table[-1].copy() if len(table) else self.totals
         self.curve.add(table)

@@ -14,11 +14,10 @@ import numpy as np
 from onlinevi.data import BadInput, Batch, Encoded, Position, Schema, Stream, encode, open_stream
 from onlinevi.engine import Vector
 from onlinevi.runs.account import LOSS, STEP
-from onlinevi.runs.job import Job
+from onlinevi.runs.job import Job, begin
 from onlinevi.runs.left_out import LeftOut
 from onlinevi.runs.moments import certified_regret
 from onlinevi.runs.outcome import results
-from onlinevi.runs.playing import begin, play
 from onlinevi.runs.report.document import to_plain
 from onlinevi.runs.running import Ended
 from onlinevi.runs.settings import Settings
@@ -73,7 +72,7 @@ class Contestant:
         """Compile, so that no rule's seconds have it in them; what comes of it is dropped."""
         assert rows.y is not None
         with suppress(ValueError):
-            play(self.job.learner, begin(self.job.learner, rows.X), rows.X[:1], rows.y[:1])
+            self.job.learner.update_many(begin(self.job.learner, rows.X), rows.X[:1], rows.y[:1])
 
     @property
     def standing(self) -> Standing:

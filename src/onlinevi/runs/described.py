@@ -9,10 +9,8 @@ import numpy as np
 
 from onlinevi.data import ONE
 from onlinevi.guarantees import certificate
-from onlinevi.learners import ClassesState, PreparedState
 from onlinevi.runs.job import Job
 from onlinevi.runs.outcome import results
-from onlinevi.runs.playing import states_of
 from onlinevi.runs.report.document import to_plain
 
 
@@ -83,7 +81,7 @@ def certified(job: Job) -> Certified:
     if job.merged:
         return Certified("Nothing is certain of the regret: the shards were learned from apart, each has a certificate.")
     try:
-        if isinstance(job.state, ClassesState):
+        if len(job.state.by_class()) > 1:
             return _certified_classes(job, job.state)
         radius, within = _within(job.state)
     except ValueError as error:
@@ -99,15 +97,15 @@ def certified(job: Job) -> Certified:
 
 def _within(state: Any) -> tuple[float, float]:
     """The norm of the weights learned, and the regret a row against all up to it."""
-    live = certificate(state.learned if isinstance(state, PreparedState) else state)
+    live = certificate(state)
     radius = float(np.linalg.norm(state.mean))
     return radius, live.within(radius) / state.count
 
 
-def _certified_classes(job: Job, state: ClassesState) -> Certified:
+def _certified_classes(job: Job, state: Any) -> Certified:
     """Each class has a yes or no question of its own, and a certificate for it; of the classes together there is none."""
-    within = {name: _within(own)[1] for name, own in zip(job.class_names, state.each, strict=False)}
-    paid = [(own.learned if isinstance(own, PreparedState) else own).average_loss for own in state.each]
+    within = {name: _within(own)[1] for name, own in zip(job.class_names, state.by_class(), strict=False)}
+    paid = [own.average_loss for own in state.by_class()]
     little = [name for name, loss in zip(within, paid, strict=True) if within[name] >= loss]
     return Certified(
         "Certain, whatever the data, of each class against the rest: no fixed weights of the prepared columns with a norm up "
@@ -120,8 +118,9 @@ def _certified_classes(job: Job, state: ClassesState) -> Certified:
 
 def weights(job: Job) -> list[dict[str, Any]]:
     """Each feature's weight in the units of the data, the most stds from 0 first; of more than two classes, that of each."""
-    inputs, names = job.learner.inputs, job.class_names if isinstance(job.state, ClassesState) else (None,)
-    raw = [inputs.raw_weights(state.inputs, state.mean, state.std) for state in states_of(job.state)]
+    states = job.state.by_class()
+    inputs, names = job.learner.inputs, job.class_names if len(states) > 1 else (None,)
+    raw = [inputs.raw_weights(state.inputs, state.mean, state.std) for state in states]
     found = [
         ({} if name is None else {"class": name}) | {"name": job.schema.name(place), "mean": float(mean), "std": float(std)}
         for name, own in zip(names, raw, strict=False)

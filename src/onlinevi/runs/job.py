@@ -10,13 +10,13 @@ import numpy as np
 
 from onlinevi.data import BadInput, Batch, Encoded, Position, Refused, Schema, encode
 from onlinevi.engine import Vector
-from onlinevi.learners import AnyLearner, BadRow, InputState
+from onlinevi.learners import BadRow, Forecast, InputState, Learner
+from onlinevi.losses import Target
 from onlinevi.runs.account import Account
 from onlinevi.runs.left_out import LeftOut
 from onlinevi.runs.moments import Moments
 from onlinevi.runs.origin import Origin
-from onlinevi.runs.playing import Played, begin, look, play, widened
-from onlinevi.runs.settings import Asked, Settings
+from onlinevi.runs.settings import Settings
 from onlinevi.runs.thinned import Thinned
 
 TIMES = 256
@@ -25,7 +25,7 @@ TIMES = 256
 class Hears(Protocol):
     """Told of rows as they are predicted."""
 
-    def __call__(self, rows: Any, y: Vector, played: Played) -> None: ...
+    def __call__(self, rows: Any, y: Vector, forecast: Forecast, loss: Vector) -> None: ...
 
 
 class Waiting(NamedTuple):
@@ -48,8 +48,8 @@ class Job:
         self.settings, self.schema = settings, schema
         self.first_schema = schema
         """Before the first row."""
-        self.kind: Asked = settings.kind(schema.task)
-        self.learner: AnyLearner = settings.learner(schema.task)
+        self.kind: Target = settings.kind(schema.task)
+        self.learner: Learner[Any] = settings.learner(schema.task)
         self.why = schema.task.why
         """Why the task is what it is, in words."""
         self.state: Any = None
@@ -154,7 +154,7 @@ class Job:
             X, y, first = rows.X[start:stop], rows.y[start:stop], int(rows.rows[start])
             self.position = position._replace(rows=first)  # should a bad row stop the run here
             try:
-                played = self._late(source, first, X, y) if self.settings.delay else self._at_once(X, y)
+                forecast, loss = self._late(source, first, X, y) if self.settings.delay else self._at_once(X, y)
             except BadRow as bad:
                 good = start + bad.row
                 if good > start:
@@ -164,25 +164,48 @@ class Job:
                 self.left_out(Refused(source, number, None, bad.reason, ""))
                 start = good + 1
                 continue
-            self.account.add(y, played)
+            self.account.add(y, forecast, loss)
             self.moments.take(self.learner, self.state, self.account.count, certify=not self.settings.delay)
             if self.hears is not None:
-                self.hears(rows.rows[start:stop], y, played)
+                self.hears(rows.rows[start:stop], y, forecast, loss)
             return
 
-    def _at_once(self, X: Any, y: Vector) -> Played:
-        self.state, played = play(self.learner, self.state, X, y)
-        return played
+    def _at_once(self, X: Any, y: Vector) -> tuple[Forecast, Vector]:
+        """What was said of rows before their labels were used, and what it cost."""
+        self.state, trace = self.learner.update_many(self.state, X, y)
+        return trace.forecast, trace.loss
 
-    def _late(self, source: str, number: int, X: Any, y: Vector) -> Played:
+    def _late(self, source: str, number: int, X: Any, y: Vector) -> tuple[Forecast, Vector]:
         """One row, predicted by what was learned from rows more than the delay before it."""
-        played = look(self.learner, self.state, X, y)
+        events = self.learner.look(as_wide(self.learner, self.state, X), X, y)
         if len(self.waiting) == self.settings.delay:
             due = self.waiting[0]
             try:
-                self.state, _ = play(self.learner, self.state, widened(due.X, X.shape[1]), due.y)
+                self.state, _ = self.learner.update_many(self.state, widened(due.X, X.shape[1]), due.y)
             except BadRow as bad:
                 self.left_out(Refused(source, due.number, None, bad.reason, ""))
             self.waiting.popleft()
         self.waiting.append(Waiting(number, X, y))
-        return played
+        return self.learner.said(events), events.loss
+
+
+def begin(learner: Learner[Any], X: Any, moments: InputState | None = None) -> Any:
+    """The state before the first row of rows like these; with the moments of another run, where they are given."""
+    state = learner.init(X.shape[1], sparse=hasattr(X, "tocsr"))
+    return state if moments is None else state.with_inputs(moments)
+
+
+def as_wide(learner: Learner[Any], state: Any, X: Any) -> Any:
+    """The state for rows of as many columns as it has, or more."""
+    return state if X.shape[1] == state.inputs.dim else learner.widen(state, X.shape[1])
+
+
+def widened(X: Any, dim: int) -> Any:
+    """Rows as they would be if columns that joined later had been 0, as the learner takes them to have been."""
+    if X.shape[1] == dim:
+        return X
+    if hasattr(X, "tocsr"):
+        from scipy.sparse import csr_matrix
+
+        return csr_matrix((X.data, X.indices, X.indptr), shape=(X.shape[0], dim))
+    return np.pad(X, ((0, 0), (0, dim - X.shape[1])))

@@ -11,7 +11,6 @@ import numpy as np
 from onlinevi.beliefs import edges
 from onlinevi.engine import Vector
 from onlinevi.guarantees import hindsight
-from onlinevi.learners import Classes, Prepared
 from onlinevi.runs.job import Job
 from onlinevi.runs.replay import NotAgain, replay, too_many
 from onlinevi.runs.report.results import Best
@@ -56,7 +55,7 @@ def _check(job: Job, *, any_size: bool) -> None:
         raise NotAgain("no row was learned from")
     if job.settings.delay:
         raise NotAgain("labels came late, so that rows were learned from otherwise than they were predicted")
-    if isinstance(job.learner, Classes):
+    if len(job.state.by_class()) > 1:
         raise NotAgain("there are more than two classes")
     columns = job.state.inputs.dim + 1
     if not any_size and columns > MOST_COLUMNS:
@@ -67,8 +66,9 @@ def _check(job: Job, *, any_size: bool) -> None:
 
 def _comparators(job: Job, y: Vector) -> tuple[Any, str]:
     """The box of the weights that are compared with, and in words: the rule's own, which its certificate speaks of too."""
-    if isinstance(job.learner, Prepared):
-        plan = job.state.learned.plan
+    leaf = job.state.alone()
+    if leaf is not None:
+        plan = leaf.plan
         low, high, _, _ = edges(plan.family, plan.dim)
         if np.isfinite([low, high]).all():
             return (low, high), f"weights from {low.min():g} to {high.max():g}".replace("-", "−")

@@ -7,11 +7,8 @@ from collections.abc import Mapping
 from dataclasses import fields, replace
 from typing import Any
 
-import numpy as np
-
 from onlinevi.data import Schema
-from onlinevi.engine.loop import COUNT
-from onlinevi.learners import Classes, ClassesState, Prepared, PreparedState, State
+from onlinevi.learners import Plan
 from onlinevi.runs.job import Job
 from onlinevi.runs.left_out import FIRST
 
@@ -28,7 +25,7 @@ def merge_jobs(jobs: Mapping[str, Job]) -> Job:
     # Where the first shard has taught the moments, its inputs were not fixed yet; in the merge they are.
     like = first.settings.prepare_like or name
     merged = Job(replace(first.settings, prepare_like=like, first_row=0, end_row=None), first.schema)
-    merged.state, merged.prepared_by = _merged_states(merged.learner, [job.state for job in shards]), first.state.inputs
+    merged.state, merged.prepared_by = merged.learner.merge([job.state for job in shards]), first.state.inputs
     merged.merged = tuple(itertools.chain.from_iterable(job.origins for job in shards))
     merged.notes["started"] = min(str(job.notes.get("started", "")) for job in shards)
     for job in shards:
@@ -44,7 +41,7 @@ def _checked(jobs: Mapping[str, Job]) -> list[tuple[str, Job]]:
     if len(jobs) < 2:
         raise ValueError(f"{', '.join(jobs) or 'nothing'} alone is no merge: name the models of at least two shards")
     for name, job in jobs.items():
-        if not isinstance(_one_of(job), Prepared):
+        if any(decider.alone() is None for decider in job.state.deciders()):
             raise ValueError(
                 f"{name} was learned by --rule {job.settings.rule}, which weighs several beliefs by how well they did on "
                 "its rows; such weights do not add up. Run the shards with one rule, as --rule implicit"
@@ -56,12 +53,12 @@ def _check_alike(names: str, one: Job, other: Job) -> None:
     """Refuse models whose weights do not mean the same, or that did not begin with the same prior."""
     if differs := _first_difference(one.schema, other.schema):
         raise ValueError(f"{names} have not the same columns, they differ in {differs}: {_REMEDY}")
-    ours, its = (replace(own, inputs=replace(own.inputs, fixed=True)) for own in (_one_of(one), _one_of(other)))
-    if ours != its:
-        what = next(part.name for part in fields(Prepared) if getattr(ours, part.name) != getattr(its, part.name))
-        raise ValueError(
-            f"{names} have not the same learner and prior, {getattr(ours, what)} and {getattr(its, what)}: run both alike"
-        )
+    plan, other_plan = (job.state.leaves()[0].plan for job in (one, other))
+    parts = [(getattr(plan, part.name), getattr(other_plan, part.name)) for part in fields(Plan)]
+    parts.append((one.settings.coverage, other.settings.coverage))
+    if differing := [pair for pair in parts if pair[0] != pair[1]]:
+        ours, its = differing[0]
+        raise ValueError(f"{names} have not the same learner and prior, {ours} and {its}: run both alike")
     if one.state.inputs != other.state.inputs:
         raise ValueError(f"{names} have not prepared their columns by the same means and stds: {_REMEDY}")
 
@@ -91,28 +88,3 @@ def _check_apart(jobs: Mapping[str, Job]) -> None:
                 f"{name} and {other_name} have rows in common, {origin} and {other}: they would count twice; leave one out, "
                 "or run one on --rows that the other has not"
             )
-
-
-def _one_of(job: Job) -> Any:
-    """The learner, or that of each class of more than two."""
-    return job.learner.learner if isinstance(job.learner, Classes) else job.learner
-
-
-def _merged_states(learner: Any, states: list[Any]) -> Any:
-    if not isinstance(learner, Classes):
-        return _merged_state(learner, states)
-    most = max(len(state.each) for state in states)
-    # A class that a shard has never met is what has learned "no" there.
-    shards = [[*state.each, *[state.later] * (most + 1 - len(state.each))] for state in states]
-    *each, later = (_merged_state(learner.learner, list(own)) for own in zip(*shards, strict=True))
-    return ClassesState(tuple(each), later, sum(state.coupled for state in states))
-
-
-def _merged_state(learner: Any, states: list[PreparedState]) -> PreparedState:
-    family, plan = learner.linear.belief_family, states[0].learned.plan
-    array = np.array(plan.start().array)
-    plan.numbers(array)[plan.parts["belief"]] = family.pack(family.merge([state.learned.belief for state in states]))
-    array[COUNT] = sum(state.count for state in states)
-    known = [state.calibrated for state in states if state.calibrated is not None]
-    calibrated = learner.calibration.merge(known) if learner.calibration is not None else None
-    return PreparedState(states[0].inputs, State(array, plan), calibrated)

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from onlinevi.guarantees import certificate
-from onlinevi.learners import AnyLearner, PreparedState
-from onlinevi.runs.playing import states_of
+from onlinevi.learners import Learner
 
 MOST = 64
 WIDEST = 200
@@ -31,12 +30,12 @@ class Moments:
         """How many events there are from this number of them to the next moment."""
         return self.stride - count % self.stride
 
-    def take(self, learner: AnyLearner, state: Any, count: int, *, certify: bool) -> None:
+    def take(self, learner: Learner[Any], state: Any, count: int, *, certify: bool) -> None:
         """The moment after this number of events, if it is one."""
         if count % self.stride:
             return
         self.steps.append(count)
-        first, few = int(learner.inputs.intercept), state.inputs.dim * len(states_of(state)) <= WIDEST
+        first, few = int(learner.inputs.intercept), state.inputs.dim * len(state.by_class()) <= WIDEST
         self.weights.append([state.mean[..., first:].tolist(), state.std[..., first:].tolist()] if few else [])
         self.certified.append(certified_regret(state) if certify else None)
         if len(self.steps) > MOST:
@@ -53,7 +52,8 @@ class Moments:
 
 def certified_regret(state: Any) -> float | None:
     """A row, against every fixed point of the box; for a rule alone, whose box is bounded and whose loss is convex."""
-    if not isinstance(state, PreparedState) or not state.learned.plan.loss.convex:
+    leaf = state.alone()
+    if leaf is None or not leaf.plan.loss.convex:
         return None
-    live = certificate(state.learned)
+    live = certificate(leaf)
     return live.regret / live.count if live.bounded else None

@@ -10,12 +10,10 @@ from typing import Any, Literal
 import numpy as np
 
 from onlinevi.engine import Vector, __version__
-from onlinevi.learners import Classes
 from onlinevi.runs.account import BOUNDED, HIT, LOSS, STEP, WIDTH
 from onlinevi.runs.job import Job
 from onlinevi.runs.looking_back import LookedBack
 from onlinevi.runs.moments import WIDEST, certified_regret
-from onlinevi.runs.playing import states_of
 from onlinevi.runs.promised import promised
 from onlinevi.runs.report.results import (
     Column,
@@ -167,14 +165,16 @@ def _throughput(job: Job) -> ThroughputCurve | None:
 
 
 def _posterior(job: Job) -> PosteriorPath | None:
-    shape = len(states_of(job.state)), job.schema.width
-    if job.state is None or math.prod(shape) > WIDEST:
+    if job.state is None:
+        return None
+    shape = len(job.state.by_class()), job.schema.width
+    if math.prod(shape) > WIDEST:
         return None
     padded = [[_padded(part, shape) for part in own] for own in job.moments.weights]
     means, stds = [mean.tolist() for mean, _ in padded], [std.tolist() for _, std in padded]
     steps = [float(step) for step in job.moments.steps]
     features = [job.schema.name(place) for place in range(job.schema.width)]
-    whose = [f"{name}: " for name in job.class_names[: shape[0]]] if isinstance(job.learner, Classes) else [""]
+    whose = [f"{name}: " for name in job.class_names[: shape[0]]] if shape[0] > 1 else [""]
     return PosteriorPath([own + feature for own in whose for feature in features], steps, means, stds)
 
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from onlinevi.data import Policy, Refused, Stream, encode
 from onlinevi.learners import BadRow
-from onlinevi.runs.job import Job
-from onlinevi.runs.playing import predict
+from onlinevi.runs.job import Job, as_wide
 from onlinevi.runs.predictions import Predictions, Table
 
 
@@ -24,18 +23,19 @@ def absent_columns(job: Job, stream: Stream) -> list[str]:
 
 def predict_stream(job: Job, stream: Stream, table: Table, bad: Policy) -> None:
     """A row for each. Names and columns that the job has never met say nothing, but make a prediction less sure."""
-    said = Predictions(job.kind, lambda: job.class_names, table)
+    predictions = Predictions(job.kind, lambda: job.class_names, table)
+    learner = job.learner
     stream.numbers |= job.schema.numbers - {job.settings.target}
     for batch in stream:
         _, rows = encode(job.schema, batch, bad, labels=False)
-        start = 0
+        state, start = as_wide(learner, job.state, rows.X), 0
         while start < len(rows.rows):
             try:
-                said.add(rows.rows[start:], predict(job.learner, job.state, rows.X[start:]))
+                predictions.add(rows.rows[start:], learner.forecast(state, rows.X[start:]))
                 break
             except BadRow as refused:
                 stop = start + refused.row
                 if stop > start:
-                    said.add(rows.rows[start:stop], predict(job.learner, job.state, rows.X[start:stop]))
+                    predictions.add(rows.rows[start:stop], learner.forecast(state, rows.X[start:stop]))
                 bad(Refused(batch.source, int(rows.rows[stop]), None, refused.reason, ""))
                 start = stop + 1

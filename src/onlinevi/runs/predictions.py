@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from onlinevi.engine import Vector
-from onlinevi.learners import ClassForecast, Forecast
+from onlinevi.learners import Forecast
+from onlinevi.losses import Target
 from onlinevi.runs.arrow_table import ArrowTable
-from onlinevi.runs.settings import Asked
 from onlinevi.runs.text_table import TextFile
 
 TEXTS, TABLES, PACKED = (".csv", ".ndjson", ".jsonl"), (".parquet", ".arrow"), (".gz", ".bz2", ".zst")
-SAID: dict[Asked, tuple[str, ...]] = {
+SAID: dict[Target, tuple[str, ...]] = {
     "classes": ("prediction", "probability"),
     "numbers": ("prediction", "std", "lower", "upper"),
     "counts": ("prediction", "std", "lower", "upper"),
@@ -39,7 +39,7 @@ def check_format(path: Path) -> None:
         raise ValueError(f"{path}: predictions are written as {', '.join((*TEXTS, *TABLES))}; name such a file")
 
 
-def columns_of(kind: Asked, *, labels: bool) -> Mapping[str, str]:
+def columns_of(kind: Target, *, labels: bool) -> Mapping[str, str]:
     """The columns of a table of predictions, and their types."""
     label = "string" if kind == "classes" else "double"
     said = {name: label if name == "prediction" else "double" for name in SAID[kind]}
@@ -60,25 +60,22 @@ class Predictions:
     ``classes`` gives the names known at the moment.
     """
 
-    def __init__(self, kind: Asked, classes: Callable[[], Sequence[str]], table: Table) -> None:
+    def __init__(self, kind: Target, classes: Callable[[], Sequence[str]], table: Table) -> None:
         self._kind, self._classes, self._table = kind, classes, table
 
-    def add(self, rows: Any, said: Forecast | ClassForecast, y: Vector | None = None, loss: Vector | None = None) -> None:
+    def add(self, rows: Any, forecast: Forecast, y: Vector | None = None, loss: Vector | None = None) -> None:
         """Some rows, in order; with labels and losses where the table has them."""
-        columns: list[Iterable[Any]] = [rows.tolist(), *self._said(said)]
+        columns: list[Iterable[Any]] = [rows.tolist(), *self._told(forecast)]
         if y is not None and loss is not None:
             columns += [self._labels_of(y), loss.tolist()]
         self._table.add(columns)
 
-    def _said(self, said: Forecast | ClassForecast) -> list[Iterable[Any]]:
-        names = self._classes()
-        if isinstance(said, ClassForecast):
-            chances = said.chance.tolist() if said.probability is not None else [None] * len(said.scores)
-            return [[names[code] for code in said.guess.tolist()], chances]
+    def _told(self, forecast: Forecast) -> list[Iterable[Any]]:
         if self._kind == "classes":
-            likelier = [names[int(one >= 0.5)] for one in said.probability.tolist()]
-            return [likelier, said.probability.tolist()]
-        parts = {"prediction": said.mean, "std": said.std, "lower": said.lower, "upper": said.upper}
+            names, guess = self._classes(), forecast.guess.tolist()
+            chances = [None] * len(guess) if forecast.probability is None else forecast.chance.tolist()
+            return [[names[code] for code in guess], chances]
+        parts = {"prediction": forecast.mean, "std": forecast.std, "lower": forecast.lower, "upper": forecast.upper}
         return [parts[name].tolist() for name in SAID[self._kind]]
 
     def _labels_of(self, y: Vector) -> Iterable[Any]:

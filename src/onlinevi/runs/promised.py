@@ -9,7 +9,7 @@ import numpy as np
 
 from onlinevi.beliefs import PRIOR_STD, edges
 from onlinevi.guarantees import bounds
-from onlinevi.learners import Plan, Prepared
+from onlinevi.learners import Plan
 from onlinevi.rules import OGA, OGAEL, SVA, SVB, PaperSVB, PerSqrt
 from onlinevi.runs.job import Job
 
@@ -19,9 +19,10 @@ def promised(job: Job) -> Callable[[int], float] | None:
 
     No prepared value exceeds the squash c, so no row of d columns and the intercept is longer than √(1 + c²·d).
     """
-    if not isinstance(job.learner, Prepared) or job.state is None or job.settings.delay or job.lacked:
+    leaf = None if job.state is None else job.state.alone()
+    if leaf is None or job.settings.delay or job.lacked:
         return None
-    plan, squash = job.state.learned.plan, job.learner.inputs.squash
+    plan, squash = leaf.plan, job.learner.inputs.squash
     if squash is None or not (plan.loss.convex and math.isfinite(plan.loss.lipschitz)):
         return None
     if plan.family.correlated or not np.isfinite(edges(plan.family, plan.dim)).all():

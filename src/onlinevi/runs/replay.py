@@ -11,8 +11,7 @@ import numpy as np
 from onlinevi.data import Batch, Skip, Stream, encode, open_stream
 from onlinevi.engine import Vector
 from onlinevi.learners import BadRow, InputState
-from onlinevi.runs.job import Job
-from onlinevi.runs.playing import widened
+from onlinevi.runs.job import Job, widened
 from onlinevi.runs.stopper import Stopper
 
 

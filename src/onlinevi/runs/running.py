@@ -12,10 +12,10 @@ import numpy as np
 
 from onlinevi.data import BadInput, Stream, open_stream
 from onlinevi.engine import Vector
+from onlinevi.learners import Forecast
 from onlinevi.runs.arrow_table import ArrowTable
 from onlinevi.runs.job import Job
 from onlinevi.runs.left_out import LeftOut
-from onlinevi.runs.playing import Played
 from onlinevi.runs.predicting import absent_columns
 from onlinevi.runs.predictions import Predictions, check_format, columns_of, open_table
 from onlinevi.runs.saved import load_job, save_job
@@ -101,8 +101,8 @@ class Run:
         table = open_table(path, columns_of(job.kind, labels=True), job.notes.get("predictions"))
         predictions = Predictions(job.kind, lambda: job.class_names, table)
 
-        def hears(rows: Any, y: Vector, played: Played) -> None:
-            predictions.add(rows, played.said, y, played.loss)
+        def hears(rows: Any, y: Vector, forecast: Forecast, loss: Vector) -> None:
+            predictions.add(rows, forecast, y, loss)
 
         job.hears = hears
         return table

@@ -4,21 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal
 
 from onlinevi.data import MOST_CLASSES, Batch, Columns, Schema, Task
-from onlinevi.learners import RULES, AnyLearner, Calibration, Classes, Inputs, choose, family_of
-from onlinevi.losses import Absolute, Hinge, Logistic, Loss, Pinball, Poisson, Squared
+from onlinevi.engine import look_up
+from onlinevi.learners import Calibration, Inputs, Learner, OneVsRest, choose, family_of, losses_of
+from onlinevi.losses import Loss, Pinball, Target
+from onlinevi.rules import Rule
 
-Asked: TypeAlias = Literal["classes", "numbers", "counts", "quantile"]
-
-LOSSES: dict[str, dict[str, type[Loss]]] = {
-    "classes": {"logistic": Logistic, "hinge": Hinge},
-    "numbers": {"squared": Squared, "absolute": Absolute},
-    "counts": {"poisson": Poisson},
-    "quantile": {"pinball": Pinball},
-}
-"""The losses of each task; the first is its default."""
+DEFAULT_LOSS: dict[Target, str] = {"classes": "logistic", "numbers": "squared", "counts": "poisson", "quantile": "pinball"}
+"""What is paid by default, for each class of task."""
 
 WIDEST_FULL = 5_000
 """Columns of a full covariance: 100 MB."""
@@ -34,7 +29,7 @@ class Settings:
     """
 
     target: str
-    task: Asked | None = None
+    task: Target | None = None
     loss: str | None = None
     rule: str = "auto"
     level: float = 0.9
@@ -53,13 +48,12 @@ class Settings:
     def __post_init__(self) -> None:
         object.__setattr__(self, "keep", tuple(self.keep))
         object.__setattr__(self, "drop", tuple(self.drop))
-        if self.task not in (None, *LOSSES):
-            raise ValueError(f"task={self.task!r}: needs one of {', '.join(LOSSES)}")
-        known = [name for losses in LOSSES.values() for name in losses]
-        if self.loss not in (None, *known):
-            raise ValueError(f"loss={self.loss!r}: needs one of {', '.join(known)}")
-        if self.rule not in ("auto", *RULES):
-            raise ValueError(f"rule={self.rule!r}: needs one of auto, {', '.join(RULES)}")
+        if self.task not in (None, *DEFAULT_LOSS):
+            raise ValueError(f"task={self.task!r}: needs one of {', '.join(DEFAULT_LOSS)}")
+        if self.loss is not None:
+            look_up(Loss, self.loss, "loss")
+        if self.rule != "auto":
+            look_up(Rule, self.rule, "rule", "auto")
         if self.delay < 0:
             raise ValueError(f"delay={self.delay}: needs a number of rows from 0")
         if self.first_row < 0 or (self.end_row is not None and self.end_row <= self.first_row):
@@ -89,7 +83,7 @@ class Settings:
                 f"{self.target!r} has {len(task.names)} classes in the first rows: a run learns up to {MOST_CLASSES}; "
                 "for amounts say --task numbers, else name another target"
             )
-        self.losses_of(self.kind(task))
+        self.loss_of(self.kind(task))
         return schema
 
     def _told(self) -> Task | Literal["classes"] | None:
@@ -97,27 +91,29 @@ class Settings:
             return self.task
         return Task("counts" if self.task == "counts" else "numbers", why=f"{self.task}, as told")
 
-    def kind(self, task: Task) -> Asked:
+    def kind(self, task: Task) -> Target:
         """What is predicted; of numbers it may be a quantile."""
-        quantile = task.kind == "numbers" and (self.task == "quantile" or self.loss == "pinball")
+        asked = None if self.loss is None else look_up(Loss, self.loss, "loss").target
+        quantile = task.kind == "numbers" and "quantile" in (self.task, asked)
         return "quantile" if quantile else task.kind
 
-    def losses_of(self, kind: Asked) -> dict[str, type[Loss]]:
-        """The losses of a task, where the one asked for is among them."""
-        if self.loss is not None and self.loss not in LOSSES[kind]:
-            raise ValueError(f"loss={self.loss!r} is none of {kind}: choose {' or '.join(LOSSES[kind])}, or another --task")
-        return LOSSES[kind]
+    def loss_of(self, kind: Target) -> Loss:
+        """The loss that was asked for, if it is one of this task, or the task's own."""
+        given = self.loss or DEFAULT_LOSS[kind]
+        loss = look_up(Loss, given, "loss")
+        if loss.target != kind:
+            names = sorted(losses_of(kind), key=lambda name: name != DEFAULT_LOSS[kind])
+            raise ValueError(f"loss={given!r} is none of {kind}: choose {' or '.join(names)}, or another --task")
+        return loss(self.level) if kind == "quantile" else loss()  # type: ignore[call-arg]
 
-    def learner(self, task: Task) -> AnyLearner:
+    def learner(self, task: Task) -> Learner[Any]:
         """The learner for this task."""
-        losses = self.losses_of(self.kind(task))
-        kind = losses[self.loss or next(iter(losses))]
-        loss = Pinball(self.level) if kind is Pinball else kind()
+        loss = self.loss_of(self.kind(task))
         # Missing values may come at any row, so the learner has to be ready for them from the first.
         inputs = Inputs(missing=self.missing == "nan", fixed=self.prepare_like is not None)
         family = None if self.family is None else family_of(self.family, self.rule)
         own = choose(loss, self.rule, family, inputs, None if task.kind == "classes" else self.coverage)
-        return Classes(own, len(task.names)) if len(task.names) > 2 else own
+        return OneVsRest(own, len(task.names)) if len(task.names) > 2 else own
 
     def check_width(self, dim: int) -> None:
         """Refuse covariances of more columns than a machine has memory for."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -154,11 +153,11 @@ class AutoEngine:
 
     @property
     def scales(self) -> InputState:
-        return self.states[0].inputs
+        return self.states[0].inputs  # type: ignore[no-any-return]
 
     def widen(self, added: Sequence[int], *, zeros: bool) -> None:
         scales = widened(self.scales, added, zeros=zeros)
-        self.states = [replace(self._learner.widen(state, scales.dim), inputs=scales) for state in self.states]
+        self.states = [self._learner.widen(state, scales.dim).with_inputs(scales) for state in self.states]
 
     def branch(self) -> None:
         self.states = [*self.states, self.states[-1]]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -13,15 +12,14 @@ from sklearn.utils.multiclass import check_classification_targets
 from onlinevi.adapters.sklearn.estimator import OnlineVIEstimator
 from onlinevi.beliefs import Family
 from onlinevi.engine import Vector
-from onlinevi.learners import CLASS_LOSSES, Classes, ClassesState, Inputs
-from onlinevi.learners.one_vs_rest import coupling
-from onlinevi.losses import Logistic, Loss
+from onlinevi.learners import Inputs, Learner, OneVsRest
+from onlinevi.losses import Loss
 from onlinevi.rules import Rule
 
 
 def _has_probabilities(classifier: OnlineVIClassifier) -> bool:
     """Only the logistic loss knows probabilities: a hinge loss gives scores, which CalibratedClassifierCV can map."""
-    if not isinstance(classifier._loss, Logistic):
+    if classifier._loss.odds is None:
         raise AttributeError(
             f"loss={classifier.loss!r} gives no probabilities: use loss='logistic', or CalibratedClassifierCV"
         )
@@ -45,8 +43,7 @@ class OnlineVIClassifier(ClassifierMixin, OnlineVIEstimator):  # type: ignore[mi
     """
 
     classes_: Any
-    _losses = CLASS_LOSSES
-    _numbers = False
+    _targets = ("classes",)
 
     def __init__(
         self,
@@ -67,7 +64,7 @@ class OnlineVIClassifier(ClassifierMixin, OnlineVIEstimator):  # type: ignore[mi
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
         """Learn from further rows; the first call needs ``classes``, all that may come. Any batches give what ``fit`` does."""
-        first = not hasattr(self, "states_")
+        first = not hasattr(self, "state_")
         X, y, weights, used = self._checked_rows(X, y, sample_weight, reset=first)
         if first:
             if classes is None:
@@ -83,8 +80,7 @@ class OnlineVIClassifier(ClassifierMixin, OnlineVIEstimator):  # type: ignore[mi
 
     def decision_function(self, X: Any) -> Vector:
         """The log-odds of each class against the rest, of the second class where there are two; scores for a hinge loss."""
-        scores = np.column_stack([forecast.prediction for forecast in self._forecasts(X)])
-        return scores.ravel() if scores.shape[1] == 1 else scores
+        return np.asarray(self._forecast(X).prediction)
 
     def predict(self, X: Any) -> Any:
         """The class of the highest score."""
@@ -93,13 +89,11 @@ class OnlineVIClassifier(ClassifierMixin, OnlineVIEstimator):  # type: ignore[mi
 
     @available_if(_has_probabilities)  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> Vector:
-        """The probability of each class; of more than two, coupled as the labels so far have taught (``coupling.py``)."""
-        from scipy.special import expit
-
-        scores = self.decision_function(X)
-        if scores.ndim == 1:
-            return np.column_stack([expit(-scores), expit(scores)])
-        return coupling.probabilities(self._coupled, scores)
+        """The probability of each class; of more than two, coupled as the labels so far have taught ."""
+        forecast = self._forecast(X)
+        if forecast.several:
+            return np.asarray(forecast.probability)
+        return np.column_stack([self._loss.probability_of_score(sign * forecast.prediction, None) for sign in (-1.0, 1.0)])
 
     @available_if(_has_probabilities)  # type: ignore[untyped-decorator]
     def predict_log_proba(self, X: Any) -> Vector:
@@ -131,24 +125,15 @@ class OnlineVIClassifier(ClassifierMixin, OnlineVIEstimator):  # type: ignore[mi
     def _begin_with(self, X: Any, classes: Any, horizon: int | None = None) -> None:
         if len(classes) < 2:
             raise ValueError(f"there is one class only, {classes.tolist()}: needs at least two")
-        self._begin(X, 1 if len(classes) == 2 else len(classes), horizon)
-        self.classes_, self._coupled = classes, coupling.start()
+        self.classes_ = classes
+        self._begin(X, horizon)
 
-    def _learn(self, X: Any, y: Any, weights: Vector, order: Any) -> None:
-        coupled = self._coupled
-        try:
-            super()._learn(X, y, weights, order)
-        except BaseException:
-            self._coupled = coupled  # as the states are: the batch was refused as a whole
-            raise
+    def _learner(self) -> Learner[Any]:
+        own, number = super()._learner(), len(self.classes_)
+        return own if number == 2 else OneVsRest(own, number, grows=False)
 
-    def _play(self, states: tuple[Any, ...], rows: Any, y: Any, weights: Vector | None) -> tuple[Any, ...]:
-        if len(states) == 1:
-            return super()._play(states, rows, y, weights)
-        classes, numbers = Classes(self.learner_, len(states), grows=False), np.searchsorted(self.classes_, y)
-        after, _ = classes.update_many(ClassesState(states, None, self._coupled), rows, numbers, weights=weights)
-        self._coupled = after.coupled
-        return after.each
-
-    def _labels(self, y: Any) -> Sequence[Vector]:
-        return [np.where(y == self.classes_[1], 1.0, -1.0)]
+    def _labels(self, y: Any) -> Vector:
+        """−1 and +1, or of more than two classes their numbers; a row of weight 0 may have a label of no class."""
+        if len(self.classes_) == 2:
+            return np.where(y == self.classes_[1], 1.0, -1.0)
+        return np.asarray(np.searchsorted(self.classes_, y), dtype=float)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -14,13 +13,13 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from onlinevi.beliefs import Family
 from onlinevi.data import BLOCK_VALUES, as_weights
 from onlinevi.engine import Vector
-from onlinevi.learners import BadRow, Inputs, Learner, RawWeights, begin, choose, named
-from onlinevi.losses import Loss
+from onlinevi.learners import BadRow, Forecast, Inputs, Learner, RawWeights, choose, loss_of
+from onlinevi.losses import Loss, Target
 from onlinevi.rules import Rule
 
 
 class OnlineVIEstimator(BaseEstimator, ABC):  # type: ignore[misc]
-    """One learner and its states: one for numbers or two classes, else one a class."""
+    """A learner and its state behind scikit-learn's methods."""
 
     loss: str | Loss
     rule: str | Rule
@@ -30,12 +29,11 @@ class OnlineVIEstimator(BaseEstimator, ABC):  # type: ignore[misc]
     coverage: float | None = None
     random_state: Any
 
-    learner_: Learner
-    states_: tuple[Any, ...]
+    learner_: Learner[Any]
+    state_: Any
 
-    _losses: ClassVar[Mapping[str, Loss]]
-    _numbers: ClassVar[bool]
-    """Whether labels are numbers, not classes."""
+    _targets: ClassVar[tuple[Target, ...]]
+    """The tasks whose losses it takes."""
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn from these rows alone, in their order. A row of weight 0 is as if it were absent."""
@@ -53,8 +51,8 @@ class OnlineVIEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         """Before the first of these rows."""
 
     @abstractmethod
-    def _labels(self, y: Any) -> Sequence[Vector]:
-        """What each state is to learn of these labels."""
+    def _labels(self, y: Any) -> Vector:
+        """Labels as the learner takes them."""
 
     def _checked(self, X: Any, *, reset: bool, **labels: Any) -> Any:
         """X, and y where it is given, as arrays; refused where scikit-learn does."""
@@ -63,7 +61,7 @@ class OnlineVIEstimator(BaseEstimator, ABC):  # type: ignore[misc]
 
     def _checked_rows(self, X: Any, y: Any, sample_weight: Any, *, reset: bool) -> tuple[Any, Any, Vector, Any]:
         """X, y, the weights, empty where none are given, and the numbers of the rows that are not of weight 0."""
-        X, y = self._checked(X, reset=reset, y=y, y_numeric=self._numbers)
+        X, y = self._checked(X, reset=reset, y=y, y_numeric="classes" not in self._targets)
         weights = np.array(as_weights(sample_weight, X.shape[0]))
         return X, y, weights, np.flatnonzero(weights) if len(weights) else np.arange(X.shape[0])
 
@@ -73,13 +71,16 @@ class OnlineVIEstimator(BaseEstimator, ABC):  # type: ignore[misc]
 
     @property
     def _loss(self) -> Loss:
-        return named("loss", self.loss, self._losses, Loss)
+        return loss_of(self.loss, *self._targets)
 
-    def _begin(self, X: Any, number: int, horizon: int | None = None) -> None:
-        """Forget everything: a new learner, and ``number`` states before the first row."""
-        learner, sparse = choose(self._loss, self.rule, self.family, self.inputs, self.coverage), hasattr(X, "tocsr")
-        first = begin(learner, X.shape[1], sparse=sparse, horizon=horizon)
-        self.learner_, self.states_, self._sparse = learner, (first,) * number, sparse
+    def _begin(self, X: Any, horizon: int | None = None) -> None:
+        """Forget everything: a new learner, and its state before the first row."""
+        learner, sparse = self._learner(), hasattr(X, "tocsr")
+        self.learner_, self.state_ = learner, learner.init(X.shape[1], horizon, sparse=sparse)
+        self._sparse = sparse
+
+    def _learner(self) -> Learner[Any]:
+        return choose(self._loss, self.rule, self.family, self.inputs, self.coverage)
 
     def _orders(self, used: Any) -> list[Any]:
         """The rows of each epoch: as they come, then shuffled."""
@@ -90,24 +91,17 @@ class OnlineVIEstimator(BaseEstimator, ABC):  # type: ignore[misc]
 
     def _learn(self, X: Any, y: Any, weights: Vector, order: Any) -> None:
         """One pass over the rows in this order. Any split gives the same bits; a row that is refused changes nothing."""
-        states, X = self.states_, self._stored_alike(X)
+        X, state, labels = self._stored_alike(X), self.state_, self._labels(y)
         stored = X.nnz if self._sparse else X.size
         size = max(1, BLOCK_VALUES * X.shape[0] // max(1, stored))
         for start in range(0, len(order), size):
             numbers = order[start : start + size]
-            rows, own = X[numbers], weights[numbers] if len(weights) else None
+            own = weights[numbers] if len(weights) else None
             try:
-                states = self._play(states, rows, y[numbers], own)
+                state, _ = self.learner_.update_many(state, X[numbers], labels[numbers], weights=own, record="none")
             except BadRow as bad:
                 raise BadRow(int(numbers[bad.row]), bad.reason) from None
-        self.states_ = states
-
-    def _play(self, states: tuple[Any, ...], rows: Any, y: Any, weights: Vector | None) -> tuple[Any, ...]:
-        """The states after a block of rows, all of weights > 0."""
-        return tuple(
-            self.learner_.update_many(state, rows, labels, weights=weights, record="none")[0]
-            for state, labels in zip(states, self._labels(y), strict=True)
-        )
+        self.state_ = state
 
     def _stored_alike(self, X: Any) -> Any:
         """X as the rows learned from were stored: the moments of sparse rows are others than those of dense ones."""
@@ -117,11 +111,10 @@ class OnlineVIEstimator(BaseEstimator, ABC):  # type: ignore[misc]
             return X
         return csr_matrix(X) if self._sparse else X.toarray()
 
-    def _forecasts(self, X: Any) -> list[Any]:
-        """What each state says of the rows."""
+    def _forecast(self, X: Any) -> Forecast:
+        """What is known of the labels of these rows."""
         check_is_fitted(self)
-        X = self._stored_alike(self._checked(X, reset=False))
-        return [self.learner_.forecast(state, X) for state in self.states_]
+        return self.learner_.forecast(self.state_, self._stored_alike(self._checked(X, reset=False)))
 
     def _raw_weights(self) -> list[RawWeights]:
         """Each state's weights in the units of the data."""
@@ -129,7 +122,7 @@ class OnlineVIEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         inputs = self.learner_.inputs
         if inputs.unit_rows:
             raise AttributeError("unit_rows=True divides each row by its length: no weights of the data exist")
-        return [inputs.raw_weights(state.inputs, state.mean, state.std) for state in self.states_]
+        return [inputs.raw_weights(state.inputs, state.mean, state.std) for state in self.state_.by_class()]
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

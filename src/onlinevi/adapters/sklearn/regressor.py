@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -11,8 +10,8 @@ from sklearn.base import RegressorMixin
 from onlinevi.adapters.sklearn.estimator import OnlineVIEstimator
 from onlinevi.beliefs import Family
 from onlinevi.engine import Vector
-from onlinevi.learners import NUMBER_LOSSES, Inputs
-from onlinevi.losses import Loss, Poisson
+from onlinevi.learners import Inputs
+from onlinevi.losses import Loss
 from onlinevi.rules import Rule
 
 
@@ -32,8 +31,7 @@ class OnlineVIRegressor(RegressorMixin, OnlineVIEstimator):  # type: ignore[misc
     True
     """
 
-    _losses = NUMBER_LOSSES
-    _numbers = True
+    _targets = ("numbers", "quantile", "counts")
 
     def __init__(
         self,
@@ -56,21 +54,21 @@ class OnlineVIRegressor(RegressorMixin, OnlineVIEstimator):  # type: ignore[misc
 
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn from further rows. Any batches give what ``fit`` does, to the bit."""
-        first = not hasattr(self, "states_")
+        first = not hasattr(self, "state_")
         X, y, weights, used = self._checked_rows(X, y, sample_weight, reset=first)
         if first:
-            self._begin(X, 1)
+            self._begin(X)
         self._learn(X, y, weights, used)
         return self
 
     def predict(self, X: Any, return_std: bool = False) -> Any:
         """The mean of the label, or the quantile asked for; with ``return_std`` also the label's std, noise included."""
-        (forecast,) = self._forecasts(X)
+        forecast = self._forecast(X)
         return (forecast.mean, forecast.std) if return_std else forecast.mean
 
     def predict_interval(self, X: Any) -> tuple[Vector, Vector]:
         """The ends of intervals that have covered the labels so far as often as ``coverage`` asks."""
-        (forecast,) = self._forecasts(X)
+        forecast = self._forecast(X)
         return forecast.lower, forecast.upper
 
     @property
@@ -88,12 +86,12 @@ class OnlineVIRegressor(RegressorMixin, OnlineVIEstimator):  # type: ignore[misc
         return self._raw_weights()[0].intercept
 
     def _start(self, X: Any, y: Any, horizon: int) -> None:
-        self._begin(X, 1, horizon)
+        self._begin(X, horizon)
 
-    def _labels(self, y: Any) -> Sequence[Vector]:
-        return [np.asarray(y, dtype=float)]
+    def _labels(self, y: Any) -> Vector:
+        return np.asarray(y, dtype=float)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.target_tags.positive_only = self.loss == "poisson" or isinstance(self.loss, Poisson)
+        tags.target_tags.positive_only = self._loss.lowest_label == 0.0
         return tags

@@ -2,26 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias, overload
+from typing import Any
 
 from onlinevi.guarantees.certificates.live import Certificate, of_learner
 from onlinevi.guarantees.certificates.pooled import PooledCertificate, of_aggregate
 from onlinevi.guarantees.certificates.squared import SquaredSums
-from onlinevi.learners import Aggregated, AggregateState, AutoState, AutoTrace, State, Trace
-
-Alone: TypeAlias = Trace | State
-Pooled: TypeAlias = AutoTrace | AutoState | Aggregated | AggregateState
 
 
-@overload
-def certificate(  # type: ignore[overload-overlap]  # the default's trace is a trace
-    source: Pooled, *, since: Pooled | None = None, exact: SquaredSums | None = None
-) -> PooledCertificate: ...
-@overload
-def certificate(source: Alone, *, since: Alone | None = None, exact: SquaredSums | None = None) -> Certificate: ...
-def certificate(
-    source: Alone | Pooled, *, since: Alone | Pooled | None = None, exact: SquaredSums | None = None
-) -> Certificate | PooledCertificate:
+def certificate(source: Any, *, since: Any = None, exact: SquaredSums | None = None) -> Certificate | PooledCertificate:
     """Bound the regret of a run so far with no data kept, for any convex loss, rule and stream.
 
     ``since`` is an earlier state of the same run: then it speaks of the events after that one. ``exact`` holds the sums of
@@ -39,17 +27,20 @@ def certificate(
     >>> live.against([1.0, 0.0]) < live.within(1.0) < live.within(5.0) < live.regret
     True
     """
-    state, earlier = _state(source), None if since is None else _state(since)
-    if isinstance(state, AggregateState) and isinstance(earlier, AggregateState | None):
-        return of_aggregate(state, earlier, exact)
-    if isinstance(state, State) and isinstance(earlier, State | None):
-        return of_learner(state, earlier, exact)
-    raise ValueError(f"since={earlier!r} is no earlier state of this run: needs the same learner, and fewer events")
+    state, earlier = _decider(source), None if since is None else _decider(since)
+    if earlier is not None and type(earlier) is not type(state):
+        raise ValueError(f"since={earlier!r} is no earlier state of this run: needs the same learner, and fewer events")
+    of_run: Any = of_learner if state.leaves()[0] is state else of_aggregate
+    found: Certificate | PooledCertificate = of_run(state, earlier, exact)
+    return found
 
 
-def _state(source: object) -> State | AggregateState:
-    state = source.state if isinstance(source, Trace | Aggregated) else source
-    state = state.pooled if isinstance(state, AutoState) else state
-    if isinstance(state, State | AggregateState):
-        return state
-    raise TypeError(f"{source!r}: needs a trace or a state")
+def _decider(source: Any) -> Any:
+    """The state that decides, in a trace or in a state of any composition."""
+    state = getattr(source, "state", source)
+    if not hasattr(state, "deciders"):
+        raise TypeError(f"{source!r}: needs a trace or a state")
+    deciders = state.deciders()
+    if len(deciders) != 1:
+        raise ValueError("several classes decide one by one: certify each of state.deciders()")
+    return deciders[0]

@@ -10,7 +10,7 @@ import numpy as np
 from onlinevi.guarantees.certificates.live import Certificate, of_learner
 from onlinevi.guarantees.certificates.squared import SquaredSums
 from onlinevi.guarantees.certificates.tangents import FORMULA, UNIT
-from onlinevi.learners import AggregateState
+from onlinevi.learners import PoolState
 from onlinevi.losses import Loss
 
 
@@ -57,13 +57,17 @@ class PooledCertificate:
         least = np.min(excess, axis=0)
         return float(least) if least.ndim == 0 else least
 
+    @property
+    def bounded(self) -> bool:
+        """Whether the boxes of all these learners are finite."""
+        return all(live.bounded for live in self.learners)
+
     def __repr__(self) -> str:
-        bounded = all(live.bounded for live in self.learners)
-        regret = f"regret={self.regret:.6g}" if bounded else f"within(1)={self.within(1.0):.6g}"
+        regret = f"regret={self.regret:.6g}" if self.bounded else f"within(1)={self.within(1.0):.6g}"
         return f"PooledCertificate(events={self.count}, loss={self.loss:.6g}, {regret}, learners={len(self.learners)})"
 
 
-def of_aggregate(state: AggregateState, since: AggregateState | None, exact: SquaredSums | None) -> PooledCertificate:
+def of_aggregate(state: PoolState, since: PoolState | None, exact: SquaredSums | None) -> PooledCertificate:
     """Of the events of an aggregate, or of those after ``since``."""
     if since is not None and (since.plan != state.plan or since.count > state.count):
         raise ValueError(f"since={since!r} is no earlier state of this run: needs the same aggregate, and fewer events")

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 from onlinevi.guarantees.certificates.certify import certificate
 from onlinevi.guarantees.certificates.live import Certificate
+from onlinevi.guarantees.certificates.pooled import PooledCertificate
 from onlinevi.learners import State
 
 
@@ -44,7 +45,7 @@ class Window:
             return replace(self, states=states)
         return replace(self, start=states[0], states=states[1:])
 
-    def certificate(self) -> Certificate:
+    def certificate(self) -> Certificate | PooledCertificate:
         """Of the events in the window."""
         if not self.states:
             raise ValueError("the window is empty: add the state after a block first")

@@ -4,7 +4,6 @@ Rows are prepared online, many learners of different priors and memories run in 
 residuals calibrate what they say. ``recipe.py`` holds the choices, docs/choosing.md the study behind them.
 """
 
-from onlinevi.learners.default.learner import Auto, auto
-from onlinevi.learners.default.outcome import AutoState, AutoTrace, Forecast
+from onlinevi.learners.default.learner import Auto, AutoState, auto
 
-__all__ = ["Auto", "AutoState", "AutoTrace", "Forecast", "auto"]
+__all__ = ["Auto", "AutoState", "auto"]

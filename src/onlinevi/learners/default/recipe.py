@@ -8,8 +8,8 @@ from functools import lru_cache
 
 from onlinevi.beliefs import Family, FullCovariance, MeanField
 from onlinevi.learners.linear import Linear
-from onlinevi.learners.pool.aggregate import AdaHedge, Aggregate
-from onlinevi.losses import Absolute, Logistic, Loss, Pinball, Poisson, Squared
+from onlinevi.learners.pool import AdaHedge, Pool
+from onlinevi.losses import Loss, Squared
 from onlinevi.rules import Implicit
 
 PRIOR_STDS = (0.3, 1.0, 4.0, 20.0)
@@ -33,17 +33,17 @@ ROBUST = 7.0
 
 
 @lru_cache(maxsize=64)
-def aggregate(loss: Loss, dim: int, *, sparse: bool, missing: bool) -> Aggregate:
+def pool(loss: Loss, dim: int, *, sparse: bool, missing: bool) -> Pool:
     """The learners of the default for prepared rows of ``dim`` columns, the intercept first, and how they are weighed.
 
     Sparse rows of many columns keep to learners that never forget: to forget is to move every coordinate at every event.
     """
     discounts = DISCOUNTS if dim <= FULL_UP_TO or not sparse else DISCOUNTS[:1]
-    numbers = isinstance(loss, Squared | Absolute | Pinball)
+    numbers = loss.target in ("numbers", "quantile")
     # A number's unit is unknown. Under the squared loss it does not matter: means follow the labels, whatever the noise.
     own = Squared(robust=ROBUST) if numbers else loss
     stds: tuple[float, ...] = PRIOR_STDS if dim <= FULL_UP_TO else WIDE_STDS
-    if isinstance(loss, Poisson):
+    if loss.target == "counts":
         stds = tuple(std / math.sqrt(dim) for std in LOG_RATE_STDS)
     rule = Implicit(rate=0.5 if numbers else 1.0)  # half the squared loss is the logarithm of a normal density
     intercept = INTERCEPT_STD if numbers else 1.0
@@ -51,11 +51,9 @@ def aggregate(loss: Loss, dim: int, *, sparse: bool, missing: bool) -> Aggregate
         Linear(own, rule, _family(dim, std, discount, intercept), average=False, discount=discount, missing=missing)
         for std, discount in itertools.product(stds, discounts)
     ]
-    if isinstance(loss, Logistic):
-        return Aggregate(learners, rate=1.0, share=SHARE, pool="probability")
-    if isinstance(loss, Absolute | Pinball):
-        return Aggregate(learners, rate=AdaHedge(), loss=loss, pool="quantile")
-    return Aggregate(learners, rate=AdaHedge(), loss=loss)
+    if loss.odds is not None:
+        return Pool(learners, rate=1.0, share=SHARE, pool="probability")
+    return Pool(learners, rate=AdaHedge(), loss=loss, pool="prediction" if loss.level is None else "quantile")
 
 
 def _family(dim: int, std: float, discount: float, intercept: float) -> Family:

@@ -12,10 +12,11 @@ from onlinevi.beliefs import Family, FullCovariance, MeanField, Point
 from onlinevi.data import BLOCK_VALUES, as_labels, as_rows, as_weights
 from onlinevi.engine import Frame, Step, Vector
 from onlinevi.engine import loop as linear
+from onlinevi.learners.base import BadRow
 from onlinevi.learners.differentiable.game import check_model, play, predict
 from onlinevi.learners.differentiable.gradients import Linearised, MonteCarlo
 from onlinevi.learners.differentiable.weights import Layout, Model, ModelPlan, ModelState, ModelTrace, Params
-from onlinevi.learners.linear import BadRow, Linear, reason
+from onlinevi.learners.linear import Linear, reason
 from onlinevi.learners.trace import Record, Recorder
 from onlinevi.losses import Loss
 from onlinevi.rules import Rule

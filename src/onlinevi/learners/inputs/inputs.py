@@ -10,7 +10,11 @@ import numpy as np
 
 from onlinevi.data import Rows, SparseRows, as_rows, blocks, one_row
 from onlinevi.engine import Vector
+from onlinevi.learners.base import BadRow
+from onlinevi.learners.described import Described, Stored, check_finite, whole
 from onlinevi.learners.inputs.passes import (
+    COUNT,
+    HEAD,
     INTERCEPT,
     KIND,
     LARGEST,
@@ -22,7 +26,10 @@ from onlinevi.learners.inputs.passes import (
     compiled,
 )
 from onlinevi.learners.inputs.state import CENTRED, NONE_YET, UNCENTRED, InputState
-from onlinevi.learners.linear import BadRow
+
+ROWS_SEEN = {"none": NONE_YET, "dense": CENTRED, "sparse": UNCENTRED}
+MOMENTS = ("lag", "mean", "square")
+"""What a file calls the kinds of moments, and the moments."""
 
 _TOGETHER = np.empty(0)
 _TOGETHER.setflags(write=False)  # as the state's array: one type of argument, one pass to compile
@@ -134,6 +141,23 @@ class Inputs:
         weights = mean[first:] * per_unit
         intercept = (float(mean[0]) if self.intercept else 0.0) - float(weights @ state.mean)
         return RawWeights(intercept, weights, None if std is None else np.asarray(std, dtype=float)[first:] * per_unit)
+
+    def describe(self, state: InputState) -> Described:
+        """The moments in plain terms."""
+        check_finite(state.array, "moments of columns")
+        seen = next(name for name, kind in ROWS_SEEN.items() if kind == state.kind)
+        return Described({"count": state.count, "rows_seen": seen}, {name: getattr(state, name) for name in MOMENTS})
+
+    def restore(self, stored: Stored) -> InputState:
+        """The moments that were described."""
+        dim = whole(stored.length("mean"), "number of columns")
+        array = np.zeros(HEAD + 3 * dim)
+        array[COUNT] = stored.facts["count"]
+        array[KIND] = ROWS_SEEN[stored.facts["rows_seen"]]
+        for k, name in enumerate(MOMENTS):
+            stored.fill(name, array[HEAD + k * dim : HEAD + (k + 1) * dim])
+        check_finite(array, "moments of columns")
+        return InputState(array)
 
     @cached_property
     def settings(self) -> Vector:

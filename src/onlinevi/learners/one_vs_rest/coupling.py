@@ -7,6 +7,7 @@ over a few β, by the log-loss of what was said before each label: on any stream
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,17 +22,8 @@ class Weighed(NamedTuple):
 
     before: Vector
     """The total log-loss of each β before each row."""
-    paid: Vector
-    """The log-loss of each β at each row."""
     after: Vector
     """The totals after all rows."""
-
-    @property
-    def loss(self) -> Vector:
-        """−log of the probability that was said of each row's class; finite where that is too small for a number."""
-        from scipy.special import log_softmax
-
-        return np.asarray(-np.logaddexp.reduce(log_softmax(-self.before, axis=1) - self.paid, axis=1))
 
 
 def start() -> Vector:
@@ -46,12 +38,29 @@ def log_shares(scores: Vector, boldness: float) -> Vector:
     return np.asarray(log_softmax(log_expit(scores) - boldness * log_expit(-scores), axis=1))
 
 
-def weigh(totals: Vector, scores: Vector, classes: Any, weights: Vector | None = None) -> Weighed:
-    """Every β at these rows, whose classes are given by number; any split gives the same bits."""
-    paid = np.stack([-np.take_along_axis(log_shares(scores, boldness), classes[:, None], 1)[:, 0] for boldness in BOLDNESS])
+def weigh(totals: Vector, scores: Vector, classes: Any, seen: Sequence[bool], weights: Vector | None = None) -> Weighed:
+    """Weigh every β by these rows, whose classes are given by number; any split gives the same bits.
+
+    Only classes that have come take part, so that a class known from the start and one that joins weigh the same.
+    """
+    places = np.cumsum(seen) - 1
+    paid = _paid(scores[:, list(seen)], places[classes])
     weighted = paid if weights is None else paid * weights
     along = np.ascontiguousarray(np.cumsum(np.column_stack([totals, weighted]), axis=1).T)
-    return Weighed(along[:-1], np.ascontiguousarray(paid.T), along[-1])
+    return Weighed(along[:-1], along[-1])
+
+
+def _paid(scores: Vector, classes: Any) -> Vector:
+    """The log-loss of each β at each row: a row a β."""
+    each = (np.take_along_axis(log_shares(scores, boldness), classes[:, None], 1)[:, 0] for boldness in BOLDNESS)
+    return -np.stack(list(each))
+
+
+def log_loss(totals: Vector, scores: Vector, classes: Any) -> Vector:
+    """−log of the probability said of each row's class; finite where that is too small for a number."""
+    from scipy.special import log_softmax
+
+    return np.asarray(-np.logaddexp.reduce(log_softmax(-totals, axis=1) - _paid(scores, classes).T, axis=1))
 
 
 def probabilities(totals: Vector, scores: Vector) -> Vector:

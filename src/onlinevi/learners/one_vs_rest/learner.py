@@ -1,111 +1,242 @@
-"""One learner for several classes: a state a class, each against the rest."""
+"""Several classes: a state for each of them, against the rest."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import pairwise
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
 from onlinevi.engine import Vector
-from onlinevi.learners.choice import Learner, begin
-from onlinevi.learners.default.learner import Auto
-from onlinevi.learners.inputs.inputs import Inputs
-from onlinevi.learners.inputs.state import InputState
-from onlinevi.learners.linear import BadRow
+from onlinevi.learners.base import BadRow, Learner, Wrapped
+from onlinevi.learners.described import (
+    FOREIGN,
+    CheckpointError,
+    Described,
+    Stored,
+    check_finite,
+    numbers_of,
+    put_numbers,
+)
 from onlinevi.learners.one_vs_rest import coupling
-from onlinevi.learners.one_vs_rest.outcome import Block, ClassesState, ClassForecast, ClassTrace
-from onlinevi.losses import Logistic, Loss
+from onlinevi.learners.trace import Events, Forecast
+from onlinevi.losses import Loss
+
+TOTALS = {str(boldness): place for place, boldness in enumerate(coupling.BOLDNESS)}
+"""What a file calls the totals of the coupling."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class OneVsRestState(Wrapped):
+    """The state of each class against the rest, and what the labels have told of their coupling."""
+
+    each: tuple[Any, ...]
+    later: Any
+    """What has learned "no" at every event: a class that joins starts as a copy of it. None where no class can join."""
+    coupled: Vector
+    """The total log-loss of each boldness (``coupling.py``)."""
+    seen: tuple[bool, ...]
+    """Which classes have come: only these have a part in the totals."""
+    paid: float = 0.0
+    """Σ −log of the probability said of each label; without probabilities, of the losses of all classes."""
+
+    @property
+    def inner(self) -> Any:
+        """The state of one class, or of those to come: all see the same rows."""
+        return self.all[0]
+
+    @property
+    def all(self) -> tuple[Any, ...]:
+        """The states of all classes, and of those to come."""
+        return self.each if self.later is None else (*self.each, self.later)
+
+    @property
+    def loss(self) -> float:
+        return self.paid
+
+    @property
+    def average_loss(self) -> float:
+        return self.loss / self.count if self.count else float("nan")
+
+    @property
+    def mean(self) -> Vector:
+        """The mean of the weights of the prepared features, a row a class."""
+        return np.stack([own.mean for own in self.each])
+
+    @property
+    def std(self) -> Vector:
+        return np.stack([own.std for own in self.each])
+
+    def with_inputs(self, inputs: Any) -> OneVsRestState:
+        each = tuple(own.with_inputs(inputs) for own in self.each)
+        return replace(self, each=each, later=None if self.later is None else self.later.with_inputs(inputs))
+
+    def by_class(self) -> tuple[Any, ...]:
+        return self.each
+
+    def deciders(self) -> tuple[Any, ...]:
+        return tuple(decider for own in self.each for decider in own.deciders())
+
+    def __repr__(self) -> str:
+        return f"OneVsRestState(count={self.count}, classes={len(self.each)})"
 
 
 @dataclass(frozen=True)
-class Classes:
-    """Labels 0, 1, 2 … of ``known`` classes; where it ``grows``, others join at their first event.
+class OneVsRest(Learner[OneVsRestState]):
+    """Learns labels 0, 1, 2 … of ``known`` classes, each against the rest; where it ``grows``, others join as they come.
 
     A class that joins is as if it had been known from the start: one state more has learned "no" at every event, and the class
     begins as a copy of it. Its first event cannot have been guessed, and costs what it would if the name had been known.
 
-    >>> import numpy as np
-    >>> from onlinevi.learners import Classes
-    >>> from onlinevi.losses import Logistic
-    >>> from onlinevi.learners import choose
+    >>> import numpy as np, onlinevi as ovi
     >>> X = np.random.default_rng(0).standard_normal((300, 3))
-    >>> learner = Classes(choose(Logistic(), "ngvi", None, None), known=3)
+    >>> learner = ovi.OneVsRest(ovi.Prepare(ovi.Inputs(), ovi.Linear(ovi.Logistic(), ovi.NGVI())), known=3)
     >>> state, trace = learner.update_many(learner.init(3), X, X.argmax(axis=1))
     >>> learner.forecast(state, np.eye(3)).guess.tolist(), bool(trace.loss[-100:].mean() < 0.5)
     ([0, 1, 2], True)
     """
 
-    learner: Learner
+    inner: Learner[Any]
     known: int
     grows: bool = True
 
     def __post_init__(self) -> None:
-        if self.known < 2:
-            raise ValueError(f"known={self.known}: needs at least two classes")
+        if self.known < 2 and not (self.grows and self.known == 0):
+            raise ValueError(f"known={self.known}: needs at least two classes, or none yet where it grows")
+        if self.loss.target != "classes":
+            raise ValueError(f"{self.loss} predicts {self.loss.target}, not classes: use Logistic() or Hinge()")
 
     @property
-    def loss(self) -> Loss:
+    def loss(self) -> Loss:  # type: ignore[override]
         """Of each class against the rest."""
-        return self.learner.loss
+        return self.inner.loss
 
     @property
-    def inputs(self) -> Inputs:
-        return self.learner.inputs
+    def inputs(self) -> Any:
+        return self.inner.inputs
 
-    def init(self, dim: int, *, sparse: bool = False, moments: InputState | None = None) -> ClassesState:
-        """The state before the first event; ``moments`` are those of another run, for inputs that are fixed."""
-        first = begin(self.learner, dim, sparse=sparse, moments=moments)
-        return ClassesState((first,) * self.known, first if self.grows else None, coupling.start())
+    @cached_property
+    def _has_odds(self) -> bool:
+        return self.loss.odds is not None
 
-    def widen(self, state: ClassesState, dim: int) -> ClassesState:
-        """The state for rows with further columns at the end, ``dim`` in all."""
-        own: Any = self.learner
-        later = None if state.later is None else own.widen(state.later, dim)
-        return replace(state, each=tuple(own.widen(each, dim) for each in state.each), later=later)
+    def init(self, dim: int, horizon: int | None = None, *, sparse: bool = False) -> OneVsRestState:
+        first = self.inner.init(dim, horizon, sparse=sparse)
+        known = self.known
+        return OneVsRestState((first,) * known, first if self.grows else None, coupling.start(), (False,) * known)
 
-    def update_many(
-        self, state: ClassesState, X: Any, y: Any, *, weights: Vector | None = None
-    ) -> tuple[ClassesState, ClassTrace]:
-        """Learn from a block of rows, all of weights > 0, in order; the same bits as one event at a time."""
-        codes = self._codes(state, y)
-        highest = np.maximum.accumulate(np.concatenate([[len(state.each) - 1], codes]))
-        joining = np.flatnonzero(np.diff(highest))
-        blocks = []
-        for start, stop in pairwise([0, *joining[joining > 0].tolist(), len(codes)]):
-            rows, own = slice(start, stop), None if weights is None else weights[start:stop]
+    def widen(self, state: OneVsRestState, dim: int) -> OneVsRestState:
+        later = None if state.later is None else self.inner.widen(state.later, dim)
+        return replace(state, each=tuple(self.inner.widen(own, dim) for own in state.each), later=later)
+
+    def fitting(self, state: OneVsRestState, dim: int) -> OneVsRestState:
+        each = tuple(self.inner.fitting(own, dim) for own in state.each)
+        if all(new is old for new, old in zip(each, state.each, strict=True)):
+            return state
+        return replace(state, each=each, later=None if state.later is None else self.inner.fitting(state.later, dim))
+
+    def play(self, state: OneVsRestState, X: Any, y: Vector, weights: Vector) -> tuple[OneVsRestState, Events]:
+        codes, blocks = self._codes(state, y), []
+        for start, stop in pairwise([*self._firsts(state, codes), len(codes)]):
+            rows = slice(start, stop)
             try:
-                state, block = self._play(state, X[rows], codes[rows], own)
+                state, events = self._play(state, X[rows], codes[rows], weights[rows])
             except BadRow as bad:
                 raise BadRow(start + bad.row, bad.reason) from None
-            blocks.append(block)
-        return state, ClassTrace(blocks)
+            blocks.append(events)
+        return state, Events.joined(blocks)
 
-    def forecast(self, state: ClassesState, X: Any) -> ClassForecast:
-        """What is known of the label at each row of a matrix. Changes nothing."""
-        return ClassForecast.of(self._foreseen(state.each, X), state.coupled if self._has_odds else None)
+    def _firsts(self, state: OneVsRestState, codes: Any) -> list[int]:
+        """Where blocks begin: at the first row, and at the first row of each class that had not come before."""
+        found, first = np.unique(codes, return_index=True)
+        come = {code for code, seen in enumerate(state.seen) if seen}
+        return sorted({0, *(place for code, place in zip(found.tolist(), first.tolist(), strict=True) if code not in come)})
 
-    def look(self, state: ClassesState, X: Any, y: Any) -> ClassTrace:
-        """What is said of rows whose labels come later, and what it will have cost. Changes nothing."""
-        codes, known = self._codes(state, y), len(state.each)
-        scores = self._foreseen(state.each if state.later is None else (*state.each, state.later), X)
+    def _play(self, state: OneVsRestState, X: Any, codes: Any, weights: Vector) -> tuple[OneVsRestState, Events]:
+        """Rows of which only the first may be of a class that had not come before."""
+        known, newest = len(state.each), int(codes[0]) if len(codes) else 0
+        each = (*state.each, *[state.later] * max(0, newest + 1 - known))
+        seen = [*state.seen, *[False] * (len(each) - known)]
+        seen[newest] = seen[newest] or len(codes) > 0
+        played = [self.inner.play(own, X, signs, weights) for own, signs in zip(each, _signs(codes, len(each)), strict=True)]
+        later = state.later
+        if later is not None:
+            later, _ = self.inner.play(later, X, np.full(len(codes), -1.0), weights)
+        scores = np.column_stack([self.inner.said(events).prediction for _, events in played])
+        before, coupled = None, state.coupled
+        if self._has_odds:
+            before, coupled = coupling.weigh(coupled, scores, codes, seen, weights if len(weights) else None)
+            loss = coupling.log_loss(before, scores, codes)
+        else:
+            loss = sum((events.loss for _, events in played), np.zeros(len(codes)))
+        paid = float(np.cumsum([state.paid, *loss])[-1])  # one addition an event: any split gives the same bits
+        after = OneVsRestState(tuple(own for own, _ in played), later, coupled, tuple(seen), paid)
+        return after, Events(_hidden(scores, known), None, loss, coupled=before)
+
+    def foresee(self, state: OneVsRestState, X: Any) -> Events:
+        scores = self._scores(state.each, X)
+        coupled = np.broadcast_to(state.coupled, (len(scores), len(state.coupled))) if self._has_odds else None
+        return Events(scores, None, np.full(len(scores), np.nan), coupled=coupled)
+
+    def said(self, events: Events) -> Forecast:
+        probability = None if events.coupled is None else coupling.probabilities(events.coupled, events.prediction)
+        return Forecast(events.prediction, None, None, None, probability, None, None)
+
+    def look(self, state: OneVsRestState, X: Any, y: Vector) -> Events:
+        state = self.fitting(state, X.shape[-1])
+        codes, known, scores = self._codes(state, y), len(state.each), self._scores(state.all, X)
         blocks = []
         for row, code in enumerate(codes.tolist()):
             # A class that has yet to join is the one behind those known.
-            own, place = scores[row : row + 1, : max(known, min(code, known) + 1)], np.array([min(code, known)])
-            weighed = self._weighed(state, own, place, None)
-            pairs = zip(_signs(place, own.shape[1]), own.T, strict=True) if weighed is None else ()
-            losses = [np.asarray(self.loss(signs, said).value) for signs, said in pairs]
-            blocks.append(Block(known, own, weighed, losses))
-        return ClassTrace(blocks)
+            place = min(code, known)
+            own, places = scores[row : row + 1, : max(known, place + 1)], np.array([place])
+            if self._has_odds:
+                before = state.coupled[np.newaxis]
+                loss, coupled = coupling.log_loss(before, own, places), before
+            else:
+                pairs = zip(_signs(places, own.shape[1]), own.T, strict=True)
+                loss, coupled = sum((np.asarray(self.loss(signs, said).value) for signs, said in pairs), np.zeros(1)), None
+            blocks.append(Events(own[:, :known], None, loss, coupled=coupled))
+        return Events.joined(blocks)
 
-    @property
-    def _has_odds(self) -> bool:
-        return isinstance(self.loss, Logistic)
+    def merge(self, states: Sequence[OneVsRestState]) -> OneVsRestState:
+        most = max(len(state.each) for state in states)
+        # A class that a shard has never met is what has learned "no" there.
+        shards = [[*state.each, *[state.later] * (most + 1 - len(state.each))] for state in states]
+        *each, later = (self.inner.merge(list(own)) if own[0] is not None else None for own in zip(*shards, strict=True))
+        seen = tuple(any(place < len(state.seen) and state.seen[place] for state in states) for place in range(most))
+        paid = sum(state.paid for state in states)
+        return OneVsRestState(tuple(each), later, np.sum([state.coupled for state in states], axis=0), seen, paid)
 
-    def _codes(self, state: ClassesState, y: Any) -> Any:
+    def describe(self, state: OneVsRestState) -> Described:
+        self._check(state)
+        check_finite(state.coupled, "coupling")
+        parts = {f"classes/{k}": (self.inner, own) for k, own in enumerate(state.each)}
+        if state.later is not None:
+            parts["later"] = self.inner, state.later
+        facts = {"classes": len(state.each), "seen": list(state.seen), "paid": state.paid}
+        return Described(facts | {"coupled": numbers_of(state.coupled, TOTALS)}, parts=parts)
+
+    def restore(self, stored: Stored) -> OneVsRestState:
+        coupled = coupling.start()
+        put_numbers(coupled, stored.facts["coupled"], TOTALS)
+        each = tuple(stored.part(f"classes/{k}", self.inner) for k in range(stored.facts["classes"]))
+        later = stored.part("later", self.inner) if self.grows else None
+        seen, paid = tuple(bool(own) for own in stored.facts["seen"]), float(stored.facts["paid"])
+        state = OneVsRestState(each, later, coupled, seen, paid)
+        self._check(state)
+        return state
+
+    def _check(self, state: OneVsRestState) -> None:
+        """All classes have seen the same rows, and there are as many as the learner may have."""
+        number = len(state.each) >= self.known if self.grows else len(state.each) == self.known
+        count = {own.count for own in state.all}
+        if not (number and len(state.seen) == len(state.each) and (state.later is not None) == self.grows and len(count) == 1):
+            raise CheckpointError(FOREIGN)
+
+    def _codes(self, state: OneVsRestState, y: Any) -> Any:
         labels = np.asarray(y, dtype=float)
         codes = labels.astype(np.int64)
         if not (codes == labels).all() or (codes < 0).any():
@@ -114,40 +245,17 @@ class Classes:
             raise ValueError(f"y has class {codes.max()}: there are {len(state.each)}, and none can join; set grows=True")
         return codes
 
-    def _play(self, state: ClassesState, X: Any, codes: Any, weights: Vector | None) -> tuple[ClassesState, Block]:
-        """Rows of which only the first may be of a class that has yet to join."""
-        known = len(state.each)
-        joining = [state.later] * max(0, codes[0] + 1 - known) if len(codes) else []
-        each, learner = (*state.each, *joining), self.learner
-        played = [
-            learner.update_many(own, X, signs, weights=weights, record="all")
-            for own, signs in zip(each, _signs(codes, len(each)), strict=True)
-        ]
-        later: Any = state.later
-        if later is not None:
-            later, _ = learner.update_many(later, X, np.full(len(codes), -1.0), weights=weights, record="none")
-        scores = np.column_stack([self._scores(trace) for _, trace in played])
-        weighed = self._weighed(state, scores, codes, weights)
-        coupled = state.coupled if weighed is None else weighed.after
-        after = ClassesState(tuple(own for own, _ in played), later, coupled)
-        return after, Block(known, scores, weighed, [trace.loss for _, trace in played])
+    def _scores(self, each: Sequence[Any], X: Any) -> Vector:
+        return np.column_stack([self.inner.said(self.inner.foresee(own, X)).prediction for own in each])
 
-    def _scores(self, trace: Any) -> Vector:
-        """What was said of each row: the default's predictions are log-odds already."""
-        own = self.learner
-        scores: Vector = trace.prediction if isinstance(own, Auto) else own.scores(trace.prediction, trace.spread)
+
+def _hidden(scores: Vector, known: int) -> Vector:
+    """Scores as they could be said: of a class that joins at the first row nothing could, before that row."""
+    if known == scores.shape[1]:
         return scores
-
-    def _foreseen(self, each: Sequence[Any], X: Any) -> Vector:
-        own: Any = self.learner
-        return np.column_stack([own.forecast(state, X).prediction for state in each])
-
-    def _weighed(self, state: ClassesState, scores: Vector, codes: Any, weights: Vector | None) -> coupling.Weighed | None:
-        return coupling.weigh(state.coupled, scores, codes, weights) if self._has_odds else None
-
-
-AnyLearner: TypeAlias = Learner | Classes
-"""What a run of a file may be learned by."""
+    scores = scores.copy()
+    scores[0, known:] = -np.inf
+    return scores
 
 
 def _signs(codes: Any, number: int) -> list[Vector]:

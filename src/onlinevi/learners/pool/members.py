@@ -14,7 +14,7 @@ from onlinevi.engine import Function, Vector, many_passes
 from onlinevi.engine import loop as linear
 from onlinevi.learners.kernels import kernel
 from onlinevi.learners.linear import reason
-from onlinevi.learners.pool.crew import ALONE, Crew
+from onlinevi.learners.pool.threads import ALONE, Threads
 from onlinevi.learners.state import Plan, State
 
 
@@ -48,16 +48,23 @@ class Members:
         return np.argsort([number for kind in self.kinds for number in kind.numbers])
 
     def advance(
-        self, states: Sequence[State], rows: Rows, labels: Vector, weights: Vector, start: int, stop: int, crew: Crew = ALONE
+        self,
+        states: Sequence[State],
+        rows: Rows,
+        labels: Vector,
+        weights: Vector,
+        start: int,
+        stop: int,
+        threads: Threads = ALONE,
     ) -> tuple[list[State], Vector]:
         """Every learner's state after these rows, and their records, kind by kind; ``Refused`` where one takes a row not."""
         records = np.empty((len(states), stop - start, max(kind.columns for kind in self.kinds)))
         block, tasks, first = (rows.block(start, stop), labels[start:stop], weights[start:stop]), [], 0
         for kind in self.kinds:
             behind = first + len(kind.numbers)
-            tasks += kind.tasks(states, block, records[first:behind], sparse=rows.sparse, parts=crew.threads)
+            tasks += kind.tasks(states, block, records[first:behind], sparse=rows.sparse, parts=threads.number)
             first = behind
-        if min(crew.each(run, tasks)) < stop - start:
+        if min(threads.each(run, tasks)) < stop - start:
             raise self._refusal(states, rows, labels, weights, start, stop)
         after = [array for task in tasks for array in task.states]
         return [State(after[place], plan) for place, plan in zip(self.places, self.plans, strict=True)], records

@@ -1,10 +1,11 @@
-"""The state of an aggregate, and what is fixed about its run."""
+"""The state of a pool, and what is fixed about its run."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import accumulate, pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,15 +14,15 @@ from onlinevi.data import Rows
 from onlinevi.engine import Kernel, Schedule, Vector, rate_at
 from onlinevi.learners.linear import missing_means, prediction_law
 from onlinevi.learners.pool import mixing
-from onlinevi.learners.pool.crew import ALONE, Crew
 from onlinevi.learners.pool.members import Members, Refused
 from onlinevi.learners.pool.tempering import fixed, normalised
+from onlinevi.learners.pool.threads import ALONE, Threads
 from onlinevi.learners.state import Plan, State
 from onlinevi.losses import Loss
 
 
 @dataclass(frozen=True, eq=False)
-class AggregateState:
+class PoolState:
     """The learners' states, and the weights over them."""
 
     learners: tuple[State, ...]
@@ -64,7 +65,38 @@ class AggregateState:
 
     @property
     def average_loss(self) -> float:
+        """The average loss so far."""
         return self.loss / self.count if self.count else float("nan")
+
+    @property
+    def mean(self) -> Vector:
+        """The mean of the weights of the features, over all learners."""
+        return np.asarray(self.weights @ np.stack([state.mean for state in self.learners]))
+
+    @property
+    def std(self) -> Vector:
+        """The std of these weights, over all learners."""
+        return self.std_in(1.0)
+
+    def std_in(self, noise: float) -> Vector:
+        """The same where the learners' own variances are in units of this noise."""
+        means, stds = (np.stack([getattr(state, name) for state in self.learners]) for name in ("mean", "std"))
+        return np.asarray(np.sqrt(self.weights @ (np.square(stds) * noise + np.square(means - self.mean))))
+
+    def deciders(self) -> tuple[PoolState, ...]:
+        """Itself: the pool decides, not its learners."""
+        return (self,)
+
+    def by_class(self) -> tuple[PoolState, ...]:
+        """Itself: a pool knows of two classes at most."""
+        return (self,)
+
+    def alone(self) -> None:
+        """None: several learners have a part in its decisions."""
+
+    def leaves(self) -> tuple[State, ...]:
+        """The states of the learners."""
+        return self.learners
 
     @property
     def regret(self) -> float:
@@ -91,16 +123,16 @@ class AggregateState:
         """Whether the weights were those of Bayes' rule: a row that weighs more than 1 would be counted more than once."""
         return self.plan.bayesian and self.learners[0].unit_weights
 
-    def widened(self, dim: int) -> AggregateState:
+    def widened(self, dim: int) -> PoolState:
         """For rows with further columns at the end: every learner widened, their weights as they are."""
         learners = tuple(own.widened(dim) for own in self.learners)
-        return AggregateState(learners, self.array, replace(self.plan, plans=tuple(own.plan for own in learners)))
+        return PoolState(learners, self.array, replace(self.plan, plans=tuple(own.plan for own in learners)))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return AggregateState, (self.learners, self.array, self.plan)
+        return PoolState, (self.learners, self.array, self.plan)
 
     def __repr__(self) -> str:
-        return f"AggregateState(count={self.count}, learners={len(self.learners)}, average_loss={self.average_loss:.6g})"
+        return f"PoolState(count={self.count}, learners={len(self.learners)}, average_loss={self.average_loss:.6g})"
 
 
 class Pooled(NamedTuple):
@@ -131,6 +163,15 @@ class Mixer:
     def fills_rows(self) -> bool:
         """Whether some learner moves every coordinate at every event: then zeros left out gain nothing."""
         return any(plan.moves_always or plan.family.correlated for plan in self.plans)
+
+    @cached_property
+    def parts(self) -> dict[str, slice]:
+        """Where the vectors of a packed state lie, one number for each learner."""
+        number = len(self.log_prior)
+        sizes = {"losses": number, "log_weights": number if self.share > 0.0 else 0}
+        sizes |= dict.fromkeys(("shifts", "residual_sizes"), number if self.level > 0.0 else 0)
+        ends = accumulate(sizes.values(), initial=mixing.HEAD)
+        return {name: slice(*between) for name, between in zip(sizes, pairwise(ends), strict=True)}
 
     @cached_property
     def share(self) -> float:
@@ -166,7 +207,7 @@ class Mixer:
 
     def play(
         self,
-        state: AggregateState,
+        state: PoolState,
         rows: Rows,
         labels: Vector,
         weights: Vector,
@@ -174,8 +215,8 @@ class Mixer:
         stop: int,
         *,
         shown: Vector | None = None,
-        crew: Crew = ALONE,
-    ) -> tuple[AggregateState, Vector, Refused | None]:
+        threads: Threads = ALONE,
+    ) -> tuple[PoolState, Vector, Refused | None]:
         """One block: the state after it, a record of the events, and why it stopped short, if it did.
 
         ``shown``, where given, is filled with the weights, a row an event.
@@ -183,22 +224,22 @@ class Mixer:
         refused, shown = None, np.empty((0, len(self.plans))) if shown is None else shown
         while True:  # until a row that some learner, or the shared loss, refuses is the end of the block
             try:
-                return *self._play(state, rows, labels, weights, start, stop, shown, crew), refused
+                return *self._play(state, rows, labels, weights, start, stop, shown, threads), refused
             except Refused as earlier:
                 refused, stop = earlier, earlier.row
 
     def _play(
         self,
-        state: AggregateState,
+        state: PoolState,
         rows: Rows,
         labels: Vector,
         weights: Vector,
         start: int,
         stop: int,
         shown: Vector,
-        crew: Crew,
-    ) -> tuple[AggregateState, Vector]:
-        learners, said = self.members.advance(state.learners, rows, labels, weights, start, stop, crew)
+        threads: Threads,
+    ) -> tuple[PoolState, Vector]:
+        learners, said = self.members.advance(state.learners, rows, labels, weights, start, stop, threads)
         importance = weights[start:stop]
         events = int(np.count_nonzero(importance)) if len(importance) else stop - start
         array, played = state.array.copy(), np.empty((events, mixing.PLAYED))
@@ -206,14 +247,14 @@ class Mixer:
         row = start + self._kernel(*block, self.log_prior, self.settings, self.loss.parameters, played, shown)
         if row < stop:
             raise Refused(row, self._reason(float(labels[row])))
-        return AggregateState(tuple(learners), array, self), played
+        return PoolState(tuple(learners), array, self), played
 
     def _reason(self, label: float) -> str:
         if not self.loss.valid_label(np.float64(label), *self.loss.parameters):
             return self.loss.refuse_label(label)
         return f"the loss would overflow (label {label}): {self.loss.overflow_hint}, or lower the learners' rates"
 
-    def pooled(self, state: AggregateState, x: Any) -> Pooled:
+    def pooled(self, state: PoolState, x: Any) -> Pooled:
         """What is predicted at a row, or at each row of a matrix."""
         each = [prediction_law(own, x) for own in state.learners]
         means, variances = (np.moveaxis(np.asarray(part), 0, -1) for part in zip(*each, strict=True))

@@ -10,7 +10,6 @@ import numpy as np
 from onlinevi.engine import Function, Kernel, Real, Vector, compose, ns, rate_at
 from onlinevi.engine.holes import expected, odds, valid_label
 from onlinevi.engine.loop import COST, HELD, PREDICTION, SPREAD
-from onlinevi.learners.pool.exponentials import exponentiate
 from onlinevi.losses import Loss
 
 # The head of a packed state. Behind it lie, a number for each learner: total losses, log-weights where a share is dealt out,
@@ -87,6 +86,7 @@ def believed_at(loss: Loss, a: Vector, v: Vector) -> Vector:
 
 @cache
 def _believe(loss: type[Loss]) -> Kernel:
+    assert loss.odds is not None
     return compose(believe, {expected: loss.expected, odds: loss.odds})
 
 
@@ -233,6 +233,15 @@ def normalise(weights: Any) -> Real:
     total = exponentiate(weights, most)
     for k in range(len(weights)):
         weights[k] /= total
+    return total
+
+
+def exponentiate(values: Any, most: Real) -> Real:
+    """Make of logarithms what they are of, relative to the largest, ``most``, in place; returns the sum."""
+    total = 0.0
+    for k in range(len(values)):
+        values[k] = ns.exp(values[k] - most)
+        total += values[k]
     return total
 
 

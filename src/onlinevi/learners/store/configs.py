@@ -1,4 +1,4 @@
-"""Configs as JSON and back: ``{"is": "Linear", …fields}``. Only classes on a list are made, by their own constructors."""
+"""Configs as JSON and back: ``{"is": "Linear", …fields}``. Only classes that are known are made, by their own constructors."""
 
 from __future__ import annotations
 
@@ -9,47 +9,37 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from onlinevi.beliefs import Box, Family, FullCovariance, LowRank, MeanField, Point
+from onlinevi.beliefs import Box, Family
+from onlinevi.learners.base import Learner
 from onlinevi.learners.calibration import Calibration
-from onlinevi.learners.default.learner import Auto
-from onlinevi.learners.inputs.inputs import Inputs
-from onlinevi.learners.linear import Linear
-from onlinevi.learners.one_vs_rest.learner import Classes
-from onlinevi.learners.pool.aggregate import AdaHedge, Aggregate
-from onlinevi.learners.prepare import Prepared
-from onlinevi.learners.store.format import CheckpointError
-from onlinevi.losses import Absolute, Hinge, Logistic, Loss, Pinball, Poisson, Squared
-from onlinevi.rules import (
-    NGVI,
-    OGA,
-    OGAEL,
-    SVA,
-    SVB,
-    Adaptive,
-    Constant,
-    Implicit,
-    PaperSVB,
-    PerHorizon,
-    PerSqrt,
-    PerStep,
-    Rate,
-    Rule,
-    StronglyConvex,
-)
+from onlinevi.learners.described import CheckpointError
+from onlinevi.learners.inputs import Inputs
+from onlinevi.learners.pool import AdaHedge, Pool
+from onlinevi.losses import Loss
+from onlinevi.rules import Rate, Rule
 
 C = TypeVar("C", bound=Loss | Rule | Rate | Family)
 
-OURS: dict[str, type] = {
-    kind.__name__: kind
-    for kind in (
-        *(Linear, Auto, Prepared, Classes, Aggregate, AdaHedge, Inputs, Calibration),
-        *(Squared, Hinge, Logistic, Absolute, Pinball, Poisson),
-        *(OGA, OGAEL, SVA, SVB, NGVI, Implicit),
-        *(Constant, PerHorizon, PerSqrt, PerStep, PaperSVB, StronglyConvex, Adaptive),
-        *(Point, MeanField, FullCovariance, LowRank, Box),
-    )
-}
+PARTS = (Loss, Rule, Rate, Family)
+"""What people may add classes of."""
+SINGLE: tuple[type, ...] = (AdaHedge, Box, Calibration, Inputs)
 _registered: dict[str, type] = {}
+
+
+def known() -> dict[str, type]:
+    """The classes that files may name: ours, those that have a ``name`` of their own, and those that were registered."""
+    kinds = {kind.__name__: kind for base in (*PARTS, Learner) for kind in _below(base) if _is_ours(kind)}
+    named = {kind.__name__: kind for base in PARTS for kind in _below(base) if "name" in vars(kind) and is_dataclass(kind)}
+    return named | _registered | kinds | {kind.__name__: kind for kind in SINGLE} | {"Aggregate": Pool}
+
+
+def _below(kind: Any) -> set[type]:
+    return {kind}.union(*(_below(child) for child in kind.__subclasses__()), ())
+
+
+def _is_ours(kind: type) -> bool:
+    return kind.__module__.startswith("onlinevi.") and is_dataclass(kind)
+
 
 SHORTEST_RUN = 4
 """Equal numbers in a row are written once from here on: priors repeat one number for each of a million features."""
@@ -62,13 +52,12 @@ def register(kind: type[C]) -> type[C]:
     """
     if not (is_dataclass(kind) and issubclass(kind, Loss | Rule | Rate | Family)):
         raise TypeError(f"{kind!r}: needs a class of a loss, rule, rate or family that is a frozen dataclass")
-    same = OURS.get(kind.__name__) or _registered.get(kind.__name__, kind)
+    same = known().get(kind.__name__, kind)
     if (same.__module__, same.__qualname__) != (kind.__module__, kind.__qualname__):
         raise ValueError(
             f"{kind.__qualname__}: checkpoints know {same.__module__}.{same.__qualname__} by this name; rename one"
         )
-    if kind.__name__ not in OURS:
-        _registered[kind.__name__] = kind
+    _registered[kind.__name__] = kind
     return kind
 
 
@@ -97,7 +86,7 @@ def _encode_config(value: Any) -> dict[str, Any]:
 
 
 def _knows(kind: type) -> bool:
-    return (OURS | _registered).get(kind.__name__) is kind
+    return _is_ours(kind) or known().get(kind.__name__) is kind
 
 
 def _encode_sequence(items: list[Any]) -> Any:
@@ -112,7 +101,7 @@ class Decoder:
     """Makes configs from JSON. Runs may grow to as many values as the file has bytes: with its states it has more."""
 
     def __init__(self, most_values: int) -> None:
-        self._left = most_values
+        self._left, self._known = most_values, known()
 
     def decode(self, data: Any) -> Any:
         """A config, or a value in one."""
@@ -136,7 +125,7 @@ class Decoder:
 
     def _config(self, data: dict[str, Any]) -> Any:
         name = data.get("is")
-        kind = (OURS | _registered).get(name) if isinstance(name, str) else None
+        kind = self._known.get(name) if isinstance(name, str) else None
         if kind is None:
             raise CheckpointError(
                 f"it holds a {name!r}, which this version does not know: if it is a class of yours, call "

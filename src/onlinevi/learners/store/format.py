@@ -19,8 +19,9 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from onlinevi.engine import Vector
+from onlinevi.learners.described import CheckpointError
 
-FORMAT, VERSION = "onlinevi checkpoint", 1
+FORMAT, VERSION = "onlinevi checkpoint", 2
 HEADER = "header.json"
 MAGIC = b"PK\x03\x04"
 SEAL = re.compile(rb"sha256:([0-9a-f]{64})")
@@ -29,10 +30,6 @@ SEAL_SIZE, DIGEST_SIZE = 71, 64
 CHUNK = 1 << 20
 EPOCH = (1980, 1, 1, 0, 0, 0)
 """A fixed time, so that the same learner and state give the same bytes."""
-
-
-class CheckpointError(ValueError):
-    """A checkpoint that cannot be written or is not to be trusted, and why."""
 
 
 FORGED = (

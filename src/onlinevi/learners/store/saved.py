@@ -4,62 +4,21 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
-from onlinevi.engine import __version__
-from onlinevi.learners.calibration import Calibrated, Calibration
-from onlinevi.learners.default.learner import Auto
-from onlinevi.learners.default.outcome import AutoState
-from onlinevi.learners.inputs.inputs import Inputs
-from onlinevi.learners.inputs.state import InputState
-from onlinevi.learners.linear import Linear
-from onlinevi.learners.one_vs_rest.learner import Classes
-from onlinevi.learners.one_vs_rest.outcome import ClassesState
-from onlinevi.learners.pool.aggregate import Aggregate
-from onlinevi.learners.pool.mixer import AggregateState
-from onlinevi.learners.pool.played import Played
-from onlinevi.learners.prepare import Prepared, PreparedState
-from onlinevi.learners.state import State
+from onlinevi.engine import Vector, __version__
+from onlinevi.learners.base import Learner
+from onlinevi.learners.calibration import Calibration
+from onlinevi.learners.described import CheckpointError, Facts
+from onlinevi.learners.inputs import Inputs
 from onlinevi.learners.store import format as container
+from onlinevi.learners.store import version_1
 from onlinevi.learners.store.atomic import replace_file
-from onlinevi.learners.store.classes import describe_classes, restore_classes
 from onlinevi.learners.store.configs import Decoder, encode
-from onlinevi.learners.store.format import Archive, CheckpointError, refusing
-from onlinevi.learners.store.pools import describe_auto, describe_pool, restore_auto, restore_pool
-from onlinevi.learners.store.prepared import describe_prepared, restore_prepared
-from onlinevi.learners.store.states import (
-    describe_inputs,
-    describe_linear,
-    describe_residuals,
-    restore_inputs,
-    restore_linear,
-    restore_residuals,
-)
-from onlinevi.learners.trace import Trace
+from onlinevi.learners.store.format import Archive, refusing
 
 AnyPath: TypeAlias = str | os.PathLike[str]
-
-
-class Kind(NamedTuple):
-    """A learner, its state, and how that becomes facts and arrays and is made from them."""
-
-    learner: type
-    state: type
-    describe: Callable[..., Any]
-    restore: Callable[..., Any]
-
-
-KINDS = (
-    Kind(Linear, State, describe_linear, restore_linear),
-    Kind(Auto, AutoState, describe_auto, restore_auto),
-    Kind(Prepared, PreparedState, describe_prepared, restore_prepared),
-    Kind(Classes, ClassesState, describe_classes, restore_classes),
-    Kind(Aggregate, AggregateState, describe_pool, restore_pool),
-    Kind(Inputs, InputState, describe_inputs, restore_inputs),
-    Kind(Calibration, Calibrated, describe_residuals, restore_residuals),
-)
 
 
 class Saved(NamedTuple):
@@ -75,7 +34,7 @@ class Saved(NamedTuple):
 def save(path: AnyPath, learner: Any, state: Any, *, extra: Any = None) -> None:
     """Write a learner and its state, or a trace's, to one file, which replaces one of that name as a whole.
 
-    ``learner`` is a ``Linear``, ``Auto``, ``ewa.Aggregate``, ``Inputs`` or ``Calibration``; ``extra`` is any JSON value.
+    ``learner`` is any learner, alone or composed, ``Inputs`` or ``Calibration``; ``extra`` is any JSON value.
 
     >>> import os, tempfile, onlinevi as ovi
     >>> learner = ovi.Linear(loss=ovi.Squared(), rule=ovi.NGVI())
@@ -86,14 +45,51 @@ def save(path: AnyPath, learner: Any, state: Any, *, extra: Any = None) -> None:
     >>> saved.learner == learner, saved.state == state, saved.extra["columns"][0]
     (True, True, 'size')
     """
-    if isinstance(state, Trace | Played):
-        state = state.state
-    kind = _kind(learner)
-    if not isinstance(state, kind.state):
-        raise TypeError(f"state={state!r}: a {kind.learner.__name__} is saved with its {kind.state.__name__}, or a trace")
-    facts, arrays = kind.describe(learner, state, "")
-    header = {"package": __version__, "learner": encode(learner), "state": facts, "extra": _plain(extra)}
+    if not isinstance(learner, Learner | Inputs | Calibration):
+        raise TypeError(f"learner={learner!r}: a checkpoint holds a learner, Inputs or Calibration")
+    state = getattr(state, "state", state)  # that of a trace
+    config = encode(learner)
+    try:
+        facts, arrays = take_apart(learner, state)
+    except (AttributeError, IndexError) as error:
+        raise TypeError(f"state={state!r}: a {type(learner).__name__} is saved with its state, or a trace") from error
+    header = {"package": __version__, "learner": config, "state": facts, "extra": _plain(extra)}
     replace_file(Path(path), lambda file: container.write(file, header, arrays))
+
+
+def take_apart(learner: Any, state: Any, at: str = "") -> tuple[Facts, dict[str, Vector]]:
+    """A state as JSON, and its vectors by name, those of the learners inside among them."""
+    described = learner.describe(state)
+    node: Facts = {"facts": described.facts}
+    arrays = {at + name: array for name, array in described.arrays.items()}
+    if described.configs:
+        node["configs"] = {name: encode(config) for name, config in described.configs.items()}
+    for name, (one, own) in described.parts.items():
+        inside, its_arrays = take_apart(one, own, f"{at}{name}/")
+        node.setdefault("parts", {})[name] = inside
+        arrays |= its_arrays
+    return node, arrays
+
+
+class StoredState:
+    """A state in a file, to be put together by its learner."""
+
+    def __init__(self, node: Facts, archive: Archive, at: str = "") -> None:
+        self._node, self._archive = node, archive
+        self._at = node.get("at", at)  # files of version 1 say where
+        self.facts: Facts = node["facts"]
+
+    def length(self, name: str) -> int:
+        return self._archive.length(self._at + name)
+
+    def fill(self, name: str, vector: Vector) -> None:
+        self._archive.fill(self._at + name, vector)
+
+    def part(self, name: str, learner: Any) -> Any:
+        return learner.restore(StoredState(self._node["parts"][name], self._archive, f"{self._at}{name}/"))
+
+    def config(self, name: str) -> Any:
+        return Decoder(self._archive.size).decode(self._node["configs"][name])
 
 
 def load(path: AnyPath) -> Saved:
@@ -112,21 +108,18 @@ def load(path: AnyPath) -> Saved:
 
 def _restored(archive: Archive) -> Saved:
     header = archive.header
-    learner = Decoder(archive.size).decode(header["learner"])
-    state = _kind(learner).restore(learner, header["state"], archive, "")
+    config, node = header["learner"], header["state"]
+    if header["version"] == 1:
+        config, node = version_1.upgraded(config, node)
+    learner = Decoder(archive.size).decode(config)
+    if not isinstance(learner, Learner | Inputs | Calibration):
+        raise CheckpointError(f"it holds {learner!r}, which does not learn")
+    state = learner.restore(StoredState(node, archive))
     if archive.unread:
         raise CheckpointError(
             f"it has arrays that this version does not know, such as {min(archive.unread)!r}: upgrade onlinevi"
         )
     return Saved(learner, state, header["extra"], str(header["package"]))
-
-
-def _kind(learner: Any) -> Kind:
-    for kind in KINDS:
-        if type(learner) is kind.learner:
-            return kind
-    names = ", ".join(kind.learner.__name__ for kind in KINDS)
-    raise TypeError(f"learner={learner!r}: a checkpoint holds one of {names}")
 
 
 def _plain(extra: Any) -> Any:

@@ -7,19 +7,19 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 
-class Crew(NamedTuple):
-    """How many threads there are, and how a function is called for each of several things."""
+class Threads(NamedTuple):
+    """A number of threads, and how they call a function for each of several things."""
 
-    threads: int
+    number: int
     each: Callable[[Callable[[Any], int], Iterable[Any]], Iterable[int]]
 
 
-ALONE = Crew(1, map)
+ALONE = Threads(1, map)
 
 
 @contextmanager
-def crew(threads: int) -> Iterator[Crew]:
-    """So many threads, while the block runs: none is left behind, whatever ends it."""
+def running_threads(threads: int) -> Iterator[Threads]:
+    """Keep so many threads while the block runs: none is left behind, whatever ends it."""
     if type(threads) is not int or threads < 1:
         raise ValueError(f"threads={threads!r}: needs a number of threads, 1 or more; try 2")
     if threads == 1:
@@ -28,4 +28,4 @@ def crew(threads: int) -> Iterator[Crew]:
         from concurrent.futures import ThreadPoolExecutor
 
         with ThreadPoolExecutor(threads, thread_name_prefix="onlinevi") as pool:
-            yield Crew(threads, pool.map)
+            yield Threads(threads, pool.map)

@@ -1,0 +1,213 @@
+"""The contract that every learner keeps: ``Linear``, the leaf, and the combinators that wrap learners.
+
+A learner is a config; what it has learned is a state, and a state is a value. A learner of one's own gives eight methods, each
+about one block of rows; everything that people call, here and in the adapters, is made of these.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+
+from onlinevi.data import as_labels, as_rows, as_weights
+from onlinevi.engine import Step, Vector
+from onlinevi.learners.described import Described, Stored
+from onlinevi.learners.trace import Events, Forecast, Record, Recorder, Trace
+from onlinevi.losses import Loss
+
+S = TypeVar("S")
+
+BLOCK_VALUES = 1 << 15
+"""How many values of rows a block holds: few enough to stay in cache while every learner passes over them."""
+
+_NO_WEIGHTS = np.empty(0)
+
+
+class BadRow(ValueError):
+    """A row that no learner should swallow. ``row`` is its number from 0; ``trace`` holds what was learned before it."""
+
+    def __init__(self, row: int, reason: str, trace: Any = None) -> None:
+        super().__init__(f"row {row}: {reason}")
+        self.row, self.reason, self.trace = row, reason, trace
+
+
+class Learner(ABC, Generic[S]):
+    """Learns from a stream of rows and labels, and says what it knows of the next label."""
+
+    loss: Loss
+    """What a prediction costs, and what a label and a prediction mean."""
+    inputs: Any
+    """How rows are prepared, where they are."""
+
+    # --- what a learner gives
+
+    @abstractmethod
+    def init(self, dim: int, horizon: int | None = None, *, sparse: bool = False) -> S:
+        """The state before the first event of ``dim`` features; ``horizon`` is the number of events to come, if known."""
+
+    @abstractmethod
+    def play(self, state: S, X: Any, y: Vector, weights: Vector) -> tuple[S, Events]:
+        """The state after a block of rows of weights > 0, and what was said of each before its label was used.
+
+        Any split of the rows gives the same bits. A row that is refused raises ``BadRow``, and nothing has changed.
+        """
+
+    @abstractmethod
+    def foresee(self, state: S, X: Any) -> Events:
+        """What would be said of each row of a matrix; the loss is NaN."""
+
+    @abstractmethod
+    def said(self, events: Events) -> Forecast:
+        """What these events were told to mean for the label."""
+
+    @abstractmethod
+    def widen(self, state: S, dim: int) -> S:
+        """The state for rows with further columns at the end, ``dim`` in all: as if these had been 0 so far."""
+
+    @abstractmethod
+    def merge(self, states: Sequence[S]) -> S:
+        """What shards have learned, each from the same prior, as one state; or a refusal that says why there is none."""
+
+    @abstractmethod
+    def describe(self, state: S) -> Described:
+        """A state as facts, arrays, and the states of the learners inside: what files, services and shards carry."""
+
+    @abstractmethod
+    def restore(self, stored: Stored) -> S:
+        """The state that was described."""
+
+    # --- what is made of it
+
+    def fitting(self, state: S, dim: int) -> S:
+        """The state for rows of ``dim`` columns, if it is one of this learner's; a learner may widen it by itself."""
+        return state
+
+    def update_many(self, state: S, X: Any, y: Any, *, weights: Any = None, record: Record = "all") -> tuple[S, Trace]:
+        """Learn from a block of rows, in order; the same bits as one event at a time."""
+        rows, labels = as_rows(X), as_labels(y, self.loss.label_hint)
+        if len(labels) != rows.count:
+            raise ValueError(f"X has {rows.count} rows, y {len(labels)} labels: needs one label a row")
+        state, importance = self.fitting(state, rows.dim), as_weights(weights, rows.count)
+        recorder = Recorder(record, state, rows.count, self)
+        size = max(1, BLOCK_VALUES // max(1, int(rows.values_a_row)))
+        try:
+            for start in range(0, rows.count, size):
+                stop = min(start + size, rows.count)
+                # A row of weight 0 is as if absent, its features too.
+                used = np.arange(start, stop) if not len(importance) else start + np.flatnonzero(importance[start:stop])
+                own = importance[used] if len(importance) else importance
+                state, events, refused = self._until_refused(state, rows.take(used), labels[used], own)
+                recorder.add_events(events)
+                if refused is not None:
+                    raise BadRow(int(used[refused.row]), refused.reason)
+        except (BadRow, KeyboardInterrupt) as stopped:
+            stopped.trace = recorder.finish(state)  # type: ignore[union-attr]
+            raise
+        return state, recorder.finish(state)
+
+    def _until_refused(self, state: S, X: Any, y: Vector, weights: Vector) -> tuple[S, Events, BadRow | None]:
+        """Play rows up to the first that is refused: the state, what was said, and that row, if there is one."""
+        try:
+            return *self.play(state, X, y, weights), None
+        except BadRow as bad:
+            before = slice(0, bad.row)
+            state, events, earlier = self._until_refused(state, X[before], y[before], weights[before])
+            return state, events, earlier or bad
+
+    def update(self, state: S, x: Any, y: float, weight: float = 1.0) -> tuple[S, Step]:
+        """Learn from one event. The state given is left as it is; the step says what was predicted before ``y`` was used."""
+        row = np.asarray(x, dtype=float)
+        if row.ndim != 1:
+            raise ValueError(f"x has shape {row.shape}: needs one value a feature; for a matrix use update_many")
+        if weight == 0.0:
+            return state, Step(*self.predict(state, row), 0.0)
+        weights = _NO_WEIGHTS if weight == 1.0 else as_weights([weight], 1)
+        label = as_labels([y], self.loss.label_hint)
+        after, events = self.play(self.fitting(state, len(row)), row[np.newaxis], label, weights)
+        return after, Step._make(events.table[0].tolist())
+
+    def predict(self, state: S, x: Any) -> tuple[Any, Any]:
+        """Mean and std of the prediction at a row, or at each row of a matrix. Changes nothing."""
+        forecast = self.forecast(state, x)
+        return forecast.prediction, forecast.spread
+
+    def forecast(self, state: S, x: Any) -> Forecast:
+        """What is known of the label at a row, or at each row of a matrix. Changes nothing."""
+        x = x if hasattr(x, "shape") else np.asarray(x, dtype=float)
+        if len(x.shape) == 1:
+            return self.forecast(state, np.asarray(x, dtype=float)[np.newaxis]).row(0)
+        return self.said(self.foresee(self.fitting(state, x.shape[-1]), x))
+
+    def look(self, state: S, X: Any, y: Vector) -> Events:
+        """What is said of rows whose labels come later, and what it will have cost. Changes nothing."""
+        events = self.foresee(self.fitting(state, X.shape[-1]), X)
+        return events.paying(np.array(self.loss(y, events.prediction).value))
+
+
+class Wrapped:
+    """The state of a combinator: what is asked of any state, it asks the one inside."""
+
+    inner: Any
+
+    @property
+    def count(self) -> int:
+        """How many events it has learned from."""
+        return int(self.inner.count)
+
+    @property
+    def loss(self) -> float:
+        """Σ loss at the decisions."""
+        return float(self.inner.loss)
+
+    @property
+    def average_loss(self) -> float:
+        """The average loss so far."""
+        return float(self.inner.average_loss)
+
+    @property
+    def mean(self) -> Vector:
+        """The mean of the weights, of prepared features where rows are prepared."""
+        return np.asarray(self.inner.mean)
+
+    @property
+    def std(self) -> Vector:
+        """The std of these weights."""
+        return self.std_in(1.0)
+
+    def std_in(self, noise: float) -> Vector:
+        """The same where variances are in units of this noise."""
+        return np.asarray(self.inner.std_in(noise))
+
+    @property
+    def inputs(self) -> Any:
+        """The moments of the features, where rows are prepared."""
+        return self.inner.inputs
+
+    def with_inputs(self, inputs: Any) -> Any:
+        """The same state with the moments of another run."""
+        return replace(self, inner=self.inner.with_inputs(inputs))  # type: ignore[type-var]
+
+    def deciders(self) -> tuple[Any, ...]:
+        """The states inside that decide, one a class: of the compiled loop, or of a pool of such."""
+        found: tuple[Any, ...] = self.inner.deciders()
+        return found
+
+    def by_class(self) -> tuple[Any, ...]:
+        """The state of each class against the rest, where there are more than two; else itself."""
+        return (self,)
+
+    def alone(self) -> Any:
+        """The state of the compiled loop that decides, where one does; None where several do, or a pool."""
+        deciders = self.deciders()
+        return deciders[0].alone() if len(deciders) == 1 else None
+
+    def leaves(self) -> tuple[Any, ...]:
+        """The states of the compiled loop inside: what certificates and snapshots are made of."""
+        return tuple(leaf for decider in self.deciders() for leaf in decider.leaves())
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(count={self.count}, average_loss={self.average_loss:.6g})"

@@ -1,0 +1,131 @@
+"""Intervals that cover labels as often as asked, around what any learner predicts of numbers and counts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from onlinevi.engine import Vector
+from onlinevi.learners.base import Learner, Wrapped
+from onlinevi.learners.calibration import Calibrated, Calibration
+from onlinevi.learners.described import FOREIGN, CheckpointError, Described, Stored
+from onlinevi.learners.trace import Events, Forecast
+from onlinevi.losses import LabelLaw, Loss
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class CalibrateState(Wrapped):
+    """What was learned, and what the residuals have told."""
+
+    inner: Any
+    calibrated: Calibrated
+    in_noise: bool = True
+    """Whether the variances of a pool inside are in units of the noise; those of the logarithm of a rate are not."""
+
+    @property
+    def unit(self) -> float:
+        """The unit of the variances of a pool: that of the noise, or 1."""
+        return self.noise if self.in_noise and self.count else 1.0
+
+    @property
+    def std(self) -> Vector:
+        return self.std_in(self.unit)
+
+    @property
+    def noise(self) -> float:
+        """The variance of the noise in the labels; for counts, beside that of Poisson's law."""
+        return self.calibrated.noise
+
+    @property
+    def coverage(self) -> float:
+        """The part of the labels that lay in their intervals."""
+        return self.calibrated.coverage
+
+
+@dataclass(frozen=True)
+class Calibrate(Learner[CalibrateState]):
+    """Adds to a learner of numbers or counts what its residuals tell: the noise of labels, and intervals (``Calibration``).
+
+    >>> import numpy as np, onlinevi as ovi
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.standard_normal((500, 2))
+    >>> learner = ovi.Calibrate(ovi.Calibration(0.8), ovi.Linear(ovi.Squared(), ovi.Implicit()))
+    >>> state, trace = learner.update_many(learner.init(2), X, X @ [1.0, -1.0] + rng.standard_normal(500))
+    >>> abs(state.coverage - 0.8) < 0.03, learner.forecast(state, [1.0, 0.0]).lower < 1.0
+    (True, True)
+    """
+
+    calibration: Calibration
+    inner: Learner[Any]
+
+    def __post_init__(self) -> None:
+        if self.loss.target == "classes":
+            raise ValueError(f"{self.loss} predicts classes, which have no intervals: leave Calibrate out")
+
+    @property
+    def loss(self) -> Loss:  # type: ignore[override]
+        return self.inner.loss
+
+    @property
+    def inputs(self) -> Any:
+        return self.inner.inputs
+
+    @property
+    def _in_noise(self) -> bool:
+        return self.loss.target != "counts"
+
+    def init(self, dim: int, horizon: int | None = None, *, sparse: bool = False) -> CalibrateState:
+        inner = self.inner.init(dim, horizon, sparse=sparse)
+        return CalibrateState(inner, self.calibration.init(), self._in_noise)
+
+    def play(self, state: CalibrateState, X: Any, y: Vector, weights: Vector) -> tuple[CalibrateState, Events]:
+        inner, events = self.inner.play(state.inner, X, y, weights)
+        calibrated, bands = self.calibration.update_many(state.calibrated, y, *self._law(events))
+        if self._in_noise and events.within is not None:
+            noise = np.where(np.isnan(bands.noise), 1.0, bands.noise)
+            events = replace(events, spread=np.sqrt(noise * events.within + events.between))
+        after = CalibrateState(inner, calibrated, self._in_noise)
+        return after, replace(events, label_std=bands.std, lower=bands.lower, upper=bands.upper)
+
+    def foresee(self, state: CalibrateState, X: Any) -> Events:
+        events = self.inner.foresee(state.inner, X)
+        if events.within is not None:
+            events = replace(events, spread=np.sqrt(state.unit * events.within + events.between))
+        bands = self.calibration.bands(state.calibrated, *self._law(events))
+        return replace(events, label_std=bands.std, lower=bands.lower, upper=bands.upper)
+
+    def said(self, events: Events) -> Forecast:
+        lower = None if events.lower is None else np.maximum(events.lower, self.loss.lowest_label)
+        centre = self._law(events).mean
+        return Forecast(events.prediction, events.spread, centre, events.label_std, None, lower, events.upper)
+
+    def _law(self, events: Events) -> LabelLaw:
+        """A single belief's variance is all its own; of a pool's, a part is in units of the noise."""
+        if events.within is None:
+            return self.loss.label_law(events.prediction, 0.0, np.square(events.spread))
+        return self.loss.label_law(events.prediction, events.within, events.between)
+
+    def widen(self, state: CalibrateState, dim: int) -> CalibrateState:
+        return replace(state, inner=self.inner.widen(state.inner, dim))
+
+    def merge(self, states: Sequence[CalibrateState]) -> CalibrateState:
+        inner = self.inner.merge([state.inner for state in states])
+        return CalibrateState(inner, self.calibration.merge([state.calibrated for state in states]), self._in_noise)
+
+    def describe(self, state: CalibrateState) -> Described:
+        self._check(state)
+        parts = {"inner": (self.inner, state.inner), "residuals": (self.calibration, state.calibrated)}
+        return Described({}, parts=parts)
+
+    def restore(self, stored: Stored) -> CalibrateState:
+        inner = stored.part("inner", self.inner)
+        state = CalibrateState(inner, stored.part("residuals", self.calibration), self._in_noise)
+        self._check(state)
+        return state
+
+    def _check(self, state: CalibrateState) -> None:
+        if not np.array_equal(state.calibrated.settings, self.calibration.init().settings):
+            raise CheckpointError(FOREIGN)

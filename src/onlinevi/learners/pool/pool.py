@@ -1,0 +1,266 @@
+"""Learners as experts: weigh them by what they have cost so far, and pool their predictions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+from functools import lru_cache
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+
+from onlinevi.data import as_labels, as_rows, as_weights
+from onlinevi.engine import Vector
+from onlinevi.learners.base import BadRow, Learner
+from onlinevi.learners.described import (
+    FOREIGN,
+    CheckpointError,
+    Described,
+    Stored,
+    check_finite,
+    numbers_of,
+    put_numbers,
+    sizes_of,
+)
+from onlinevi.learners.linear import Linear, forecast_of
+from onlinevi.learners.pool import mixing
+from onlinevi.learners.pool.experts import Experts
+from onlinevi.learners.pool.mixer import Mixer, PoolState
+from onlinevi.learners.pool.threads import running_threads
+from onlinevi.learners.trace import Events, Forecast, Record, Recorder, Trace
+from onlinevi.losses import Loss
+from onlinevi.rules import Constant, PerHorizon, PerSqrt, PerStep, Rate
+
+Pooling: TypeAlias = Literal["prediction", "probability", "quantile"]
+
+SUMS = {"count": mixing.COUNT, "loss": mixing.LOSS, "gaps": mixing.GAP}
+"""What a file calls the sums at the head of a state."""
+
+BLOCK_VALUES = 1 << 16
+"""How many values of rows a block holds: few enough to stay in cache while every learner passes over them."""
+
+
+@dataclass(frozen=True)
+class AdaHedge:
+    """The rate ln N / Σ gaps, where a gap is what weighing cost beyond the rate's own price: no range of losses, no horizon.
+
+    At any time the pool has lost at most twice the sum of gaps more than the best learner.
+    """
+
+
+@dataclass(frozen=True)
+class Pool(Learner[PoolState]):
+    """Exponential weights over learners that all run in one pass.
+
+    ``rate`` tempers the weights as in ``Experts``, or is ``AdaHedge()``. ``share`` deals out that part of all weight anew
+    after each event, so that the best learner may change; it needs a constant rate. ``pool="prediction"`` predicts the
+    weighted mean; ``"probability"``, for the logistic loss, the weighted mean of the learners' probabilities, which at rate
+    1 is Bayes' rule: then no range of losses enters, and the loss exceeds the best learner's by at most ln N.
+    ``"quantile"``, for the pinball and absolute losses, first shifts each prediction by the quantile of its learner's
+    residuals, so that learners of the squared loss, which need no scale of the labels, can predict quantiles.
+
+    For a convex loss in [0, B] at rate η: at most η·B²·T/8 + ln N/η. ``loss=None`` takes the one the learners share. It is
+    the loss of a prediction: a ridge is the learners' own affair.
+
+    >>> import onlinevi as ovi
+    >>> from onlinevi.ewa import Pool
+    >>> learners = [ovi.Linear(ovi.Absolute(), ovi.SVA(rate)) for rate in (1e-6, 0.5)]
+    >>> played = Pool(learners, rate=0.1).run([[1.0]] * 200, [3.0] * 200)
+    >>> played.state.weights.round(3).tolist()
+    [0.0, 1.0]
+    """
+
+    learners: Sequence[Linear]
+    rate: Rate | float | AdaHedge = PerHorizon(1.0)
+    loss: Loss | None = None  # type: ignore[assignment]
+    prior: Sequence[float] | None = None
+    share: float = 0.0
+    pool: Pooling = "prediction"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "learners", tuple(self.learners))
+        if not self.learners or not all(isinstance(learner, Linear) for learner in self.learners):
+            raise TypeError(f"learners={self.learners!r}: needs one learner or more, such as Linear(loss, rule)")
+        if any(learner.dtype != "float64" for learner in self.learners):
+            raise ValueError("some learner has dtype='float32', a pool needs double precision: leave dtype out")
+        if not isinstance(self.loss, Loss | None):
+            hint = f"; write {self.loss.__name__}()" if isinstance(self.loss, type) else ""
+            raise TypeError(f"loss={self.loss!r}: needs a loss object, or None{hint}")
+        if self.loss is None:
+            losses = {learner.loss for learner in self.learners}
+            if len({(type(loss), loss.parameters) for loss in losses}) > 1:
+                raise ValueError(f"the learners have different losses, {losses}: say which one to weigh them by, loss=…")
+            object.__setattr__(self, "loss", self.learners[0].loss)
+        if not self.shared_loss.convex:
+            raise ValueError(f"{self.loss} is not convex: the mean of predictions may cost more than all of them")
+        self._check_weighing()
+
+    def _check_weighing(self) -> None:
+        if isinstance(self.rate, AdaHedge):
+            if self.prior is not None:
+                raise ValueError("AdaHedge weighs all learners alike at the start: leave prior out, or give a rate")
+        else:
+            experts = Experts(self.rate, self.prior)
+            object.__setattr__(self, "prior", experts.prior)
+            _ = experts.init(len(self.learners), horizon=1)  # refuse a bad setting now, not at the first event
+            if experts.prior is not None and min(experts.prior) == 0.0:
+                raise ValueError(f"prior={self.prior!r}: a learner of weight 0 would run and never count; leave it out")
+        if not 0.0 <= self.share < 1.0:
+            raise ValueError(f"share={self.share!r}: needs 0 ≤ share < 1; try 0.001")
+        if self.share > 0.0 and not isinstance(self.rate, float | int | Constant):
+            raise ValueError(f"share={self.share} needs a constant rate, not {self.rate}: try rate=1.0")
+        if self.pool not in ("prediction", "probability", "quantile"):
+            raise ValueError(f'pool={self.pool!r}: needs "prediction", "probability" or "quantile"')
+        if self.pool == "quantile" and (self.share > 0.0 or self.shared_loss.level is None):
+            raise ValueError(f"{self.shared_loss}, share={self.share}: quantiles need loss=Pinball(…) or Absolute(), no share")
+        if self.pool == "probability" and self.shared_loss.odds is None:
+            raise ValueError(f"{self.shared_loss} gives no probabilities to pool: use Logistic(), or pool='prediction'")
+
+    @staticmethod
+    def of(mixer: Mixer) -> Pool:
+        """The pool whose plan this is, with the rate of one horizon as a constant."""
+        by_power = {0.0: Constant, 0.5: PerSqrt, 1.0: PerStep}
+        pool: Pooling = "probability" if mixer.by_probability else "quantile" if mixer.level > 0.0 else "prediction"
+        return Pool(
+            [Linear(**{item.name: getattr(plan, item.name) for item in fields(Linear)}) for plan in mixer.plans],
+            rate=AdaHedge() if mixer.adaptive else by_power[mixer.schedule.power](mixer.schedule.scale),
+            loss=mixer.loss,
+            share=mixer.share,
+            pool=pool,
+        )
+
+    @property
+    def shared_loss(self) -> Loss:
+        assert self.loss is not None
+        return self.loss
+
+    def init(self, dim: int, horizon: int | None = None, *, sparse: bool = False) -> PoolState:
+        """Every learner's prior, and the prior weights; ``horizon`` is the number of events to come, where a rate needs it."""
+        mixer = _mixer(self, dim, horizon)
+        return PoolState(tuple(plan.start() for plan in mixer.plans), mixer.start(), mixer)
+
+    def play(self, state: PoolState, X: Any, y: Vector, weights: Vector) -> tuple[PoolState, Events]:
+        rows = as_rows(X, filled=state.plan.fills_rows)
+        after, played, refused = state.plan.play(state, rows, y, weights, 0, len(y))
+        if refused is not None:
+            raise BadRow(refused.row, refused.why)
+        return after, Events(*played.T)
+
+    def foresee(self, state: PoolState, X: Any) -> Events:
+        pooled = state.plan.pooled(state, X)
+        spread = np.sqrt(pooled.within + pooled.between)
+        return Events(pooled.decision, spread, np.full(len(spread), np.nan), pooled.within, pooled.between)
+
+    def said(self, events: Events) -> Forecast:
+        """The prediction of pooled probabilities is a score already."""
+        loss, pooled = self.shared_loss, self.pool == "probability"
+        return forecast_of(loss, events, events.prediction if pooled else loss.score(events.prediction, events.spread))
+
+    def widen(self, state: PoolState, dim: int) -> PoolState:
+        """The state for rows with further columns at the end, ``dim`` in all: as if these had been 0 so far."""
+        pairs = zip(self.learners, state.learners, strict=True)
+        return replace(state.widened(dim), learners=tuple(learner.widen(own, dim) for learner, own in pairs))
+
+    def merge(self, states: Sequence[PoolState]) -> PoolState:
+        raise ValueError(
+            "a pool weighs several beliefs by how well they did on its rows, and such weights do not add up: run shards with "
+            "one rule"
+        )
+
+    def describe(self, state: PoolState) -> Described:
+        dim, horizon = state.dim, state.plan.plans[0].horizon
+        if state.plan != self.init(dim, horizon).plan:
+            raise CheckpointError(FOREIGN)
+        check_finite(state.array, "weights")
+        facts = {"dim": int(dim), "horizon": None if horizon is None else int(horizon)}
+        arrays = {name: state.array[where] for name, where in state.plan.parts.items() if where.stop > where.start}
+        pairs = enumerate(zip(self.learners, state.learners, strict=True))
+        parts = {f"learners/{k}": pair for k, pair in pairs}
+        return Described(facts | {"sums": numbers_of(state.array, SUMS)}, arrays, parts)
+
+    def restore(self, stored: Stored) -> PoolState:
+        states = tuple(stored.part(f"learners/{k}", one) for k, one in enumerate(self.learners))
+        mixer = self.init(*sizes_of(stored.facts)).plan
+        if any(own.plan != plan for own, plan in zip(states, mixer.plans, strict=True)):
+            raise CheckpointError("its learners have different numbers of features, or horizons")
+        array = mixer.start()
+        put_numbers(array, stored.facts["sums"], SUMS)
+        for name, where in mixer.parts.items():
+            stored.fill(name, array[where])
+        check_finite(array, "weights")
+        return PoolState(states, array, mixer)
+
+    def update_many(
+        self, state: PoolState, X: Any, y: Any, *, weights: Any = None, record: Record = "all", threads: int = 1
+    ) -> tuple[PoolState, Trace]:
+        """Learn from a block of rows, in order; the same bits as one event at a time, in however many threads."""
+        self._check(state)
+        rows, labels = as_rows(X, filled=state.plan.fills_rows), as_labels(y, self.shared_loss.label_hint)
+        if rows.dim != state.dim:
+            raise ValueError(f"X has {rows.dim} features, the state {state.dim}: every block needs the same columns")
+        if len(labels) != rows.count:
+            raise ValueError(f"X has {rows.count} rows, y {len(labels)} labels: needs one label a row")
+        importance, start = as_weights(weights, rows.count), state
+        recorder = Recorder(record, state, rows.count, self)
+        shown = np.empty((rows.count if record == "all" else 0, len(self.learners)))
+        size = max(1, BLOCK_VALUES // max(1, int(rows.values_a_row)))
+        try:
+            with running_threads(threads) as each:
+                for first in range(0, rows.count, size):
+                    block, room = (first, min(first + size, rows.count)), shown[state.count - start.count :]
+                    state, played, refused = state.plan.play(state, rows, labels, importance, *block, shown=room, threads=each)
+                    recorder.add_events(Events(*played.T))
+                    if refused is not None:
+                        raise BadRow(refused.row, refused.why)
+        except (BadRow, KeyboardInterrupt) as stopped:
+            stopped.trace = _trace(recorder, state, shown)  # type: ignore[union-attr]
+            raise
+        return state, _trace(recorder, state, shown)
+
+    def _check(self, state: PoolState) -> None:
+        plan = state.plan
+        if plan is not (own := _mixer(self, state.dim, plan.members.plans[0].horizon)) and plan != own:
+            raise ValueError("this state belongs to another pool: its learners, loss, rate, prior, share or pool differs")
+
+    def run(self, X: Any, y: Any, *, weights: Any = None, horizon: int | None = None, threads: int = 1) -> Trace:
+        """One pass over a stream. ``horizon`` is the number of rows unless given; ``threads`` share the learners."""
+        rows = as_rows(X)
+        if rows.count == 0:
+            raise ValueError("the stream is empty: X has 0 rows, needs at least one")
+        return self.update_many(self.init(rows.dim, horizon or rows.count), X, y, weights=weights, threads=threads)[1]
+
+
+def _trace(recorder: Recorder, state: PoolState, shown: Vector) -> Trace:
+    trace = recorder.finish(state)
+    trace.weights = shown[: len(trace.loss)]
+    return trace
+
+
+@lru_cache(maxsize=64)
+def _mixer(pool: Pool, dim: int, horizon: int | None) -> Mixer:
+    adaptive, loss = isinstance(pool.rate, AdaHedge), pool.shared_loss
+    experts = Experts(pool.rate if not isinstance(pool.rate, AdaHedge) else 1.0, pool.prior)
+    begin = experts.init(len(pool.learners), horizon)
+    level = loss.level if pool.pool == "quantile" and loss.level is not None else 0.0
+    plans = tuple(learner.plan(dim, horizon) for learner in pool.learners)
+    # What a learner paid by itself is what its prediction costs here, unless it is another loss or has a ridge in it.
+    paid = {(type(plan.loss), plan.parameters, plan.loss.ridge) for plan in plans}
+    known = pool.pool == "prediction" and paid == {(type(loss), loss.parameters, 0.0)}
+    settings = np.array([*begin.schedule, float(adaptive), pool.share, level, float(known)])
+    # A copy may be written to, as one that was pickled may: one type of argument, one loop to compile.
+    return Mixer(plans, loss, begin.log_prior.copy(), settings, pool.pool == "probability")
+
+
+def over_rates(learner: Linear, low: float, high: float, count: int = 16) -> list[Linear]:
+    """The learner at ``count`` rates from ``low`` to ``high``, each a fixed factor above the one before.
+
+    A ``Pool`` of them runs in one compiled loop, and with ``AdaHedge()`` loses little to the best of them.
+
+    >>> import onlinevi as ovi
+    >>> from onlinevi.ewa import over_rates
+    >>> [one.rule.rate for one in over_rates(ovi.Linear(ovi.Hinge(), ovi.SVA()), 0.01, 1.0, count=3)]
+    [PerHorizon(c=0.01), PerHorizon(c=0.1), PerHorizon(c=1.0)]
+    """
+    if not 0.0 < low < high < np.inf or count < 2:
+        raise ValueError(f"low={low!r}, high={high!r}, count={count!r}: needs 0 < low < high and at least 2 rates")
+    return [replace(learner, rule=learner.rule.with_rate(float(c))) for c in np.geomspace(low, high, count)]
