@@ -6,14 +6,15 @@ import sys
 from typing import Any
 
 import numpy as np
+from helpers.states import arrays_of
 
 import onlinevi as ovi
-from onlinevi.learners.default.outcome import AutoState
+from onlinevi.learners import AutoState
 
 LOSSES = [ovi.Logistic(), ovi.Hinge(), ovi.Squared(), ovi.Absolute(), ovi.Pinball(0.9), ovi.Poisson()]
 NUMBERS = [ovi.Squared(), ovi.Absolute(), ovi.Pinball(0.9)]
 UNITS, OFFSETS = np.array([1e-3, 1e4]), np.array([5.0, 0.0])
-BLOCKS = sys.modules["onlinevi.learners.default.learner"]
+BLOCKS = sys.modules["onlinevi.learners.base"]
 
 
 def kind(loss: ovi.Loss) -> str:
@@ -36,11 +37,6 @@ def stream(loss: ovi.Loss, count: int = 300, seed: int = 0) -> tuple[np.ndarray,
 
 def run(loss: ovi.Loss, X: Any, y: Any, **options: Any) -> Any:
     return ovi.auto(X, y, loss=loss, **options)
-
-
-def arrays_of(state: AutoState) -> list[np.ndarray]:
-    told = [] if state.calibrated is None else [state.calibrated.array]
-    return [state.inputs.array, state.pooled.array, *(own.array for own in state.pooled.learners), *told]
 
 
 def same(one: AutoState, two: AutoState) -> bool:

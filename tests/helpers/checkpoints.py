@@ -17,10 +17,8 @@ from helpers.catalogue import stream
 
 import onlinevi as ovi
 from onlinevi import ewa
-from onlinevi.checkpoint import format as container
-from onlinevi.learners.default.outcome import AutoState
-from onlinevi.learners.one_vs_rest.outcome import ClassesState
-from onlinevi.learners.prepare import PreparedState
+from onlinevi.learners.store import format as container
+from onlinevi.learners.store import saved
 
 SAMPLES = Path(__file__).parents[1] / "samples"
 
@@ -33,7 +31,7 @@ LINEARS = [
     ovi.Linear(ovi.Hinge(), ovi.OGA(ovi.PerHorizon(0.5)), ovi.Point(box=None), missing=True),
 ]
 AUTOS = [ovi.Auto(), ovi.Auto(loss=ovi.Squared(), coverage=0.8), ovi.Auto(loss=ovi.Pinball(0.9))]
-POOL = ewa.Aggregate([ovi.Linear(ovi.Absolute(), ovi.SVA(rate)) for rate in (0.1, 0.5)], rate=ewa.AdaHedge())
+POOL = ovi.Pool([ovi.Linear(ovi.Absolute(), ovi.SVA(rate)) for rate in (0.1, 0.5)], rate=ewa.AdaHedge())
 
 
 def begun(one: Any, dim: int = 5) -> Any:
@@ -41,34 +39,16 @@ def begun(one: Any, dim: int = 5) -> Any:
 
 
 def rows_for(one: Any) -> tuple[np.ndarray, np.ndarray]:
-    X, y = stream(one.learners[0].loss if isinstance(one, ewa.Aggregate) else one.loss)
+    X, y = stream(one.learners[0].loss if isinstance(one, ovi.Pool) else one.loss)
     if getattr(one, "missing", False):
         X = np.where(np.random.default_rng(1).random(X.shape) < 0.2, np.nan, X)
     return X, y
 
 
-def arrays_of(state: Any) -> list[np.ndarray]:
-    if isinstance(state, AutoState):
-        own = [] if state.calibrated is None else [state.calibrated.array, state.calibrated.settings]
-        return [state.inputs.array, *own, *arrays_of(state.pooled)]
-    if isinstance(state, ClassesState):
-        return [state.coupled, *(array for own in (*state.each, state.later) if own for array in arrays_of(own))]
-    if isinstance(state, PreparedState):
-        return [state.inputs.array, state.learned.array]
-    if isinstance(state, ewa.AggregateState):
-        return [state.array, state.plan.settings, state.plan.log_prior, *(own.array for own in state.learners)]
-    return [state.array]
-
-
-def same_bits(one: Any, other: Any) -> bool:
-    pairs = zip(arrays_of(one), arrays_of(other), strict=True)
-    return type(one) is type(other) and all(a.tobytes() == b.tobytes() for a, b in pairs)
-
-
 def load_bytes(raw: bytes | bytearray) -> Any:
     archive = container.Archive(io.BytesIO(raw))
     with container.refusing():
-        return ovi.checkpoint.saved._restored(archive)
+        return saved._restored(archive)
 
 
 def sealed(raw: bytes | bytearray) -> bytes:

@@ -4,26 +4,25 @@ from __future__ import annotations
 
 import csv
 import json
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from helpers.states import bits
 from sklearn.datasets import load_iris
 
 import onlinevi as ovi
 from onlinevi.adapters.cli import main
 from onlinevi.checkpoint import CheckpointError
 from onlinevi.data.files.stream import open_stream
-from onlinevi.learners.choice import choose
+from onlinevi.learners import OneVsRest, OneVsRestState, choose
 from onlinevi.learners.one_vs_rest import coupling
-from onlinevi.learners.one_vs_rest.learner import Classes
-from onlinevi.learners.one_vs_rest.outcome import ClassesState
 from onlinevi.runs.account import Account
 from onlinevi.runs.job import Job
 from onlinevi.runs.outcome import results
-from onlinevi.runs.playing import Played
 from onlinevi.runs.predictions import Predictions, columns_of, open_table
 from onlinevi.runs.saved import load_job, save_job
 from onlinevi.runs.settings import Settings
@@ -42,37 +41,30 @@ def rows(count: int = 200, number: int = 5, seed: int = 0) -> tuple[np.ndarray, 
     return X, np.searchsorted(np.unique(classes), classes)
 
 
-def bits(state: Any) -> list[bytes]:
-    if isinstance(state, ClassesState):
-        return [state.coupled.tobytes(), *(own for each in (*state.each, state.later) for own in bits(each))]
-    arrays = (own.array for own in state.pooled.learners) if hasattr(state, "pooled") else [state.learned.array]
-    return [state.inputs.array.tobytes(), *(array.tobytes() for array in arrays)]
-
-
 def test_a_class_is_a_learner_of_its_own_against_the_rest() -> None:
     X, y = rows()
-    learner = Classes(ONE, 5)
+    learner = OneVsRest(ONE, 5)
     state, trace = learner.update_many(learner.init(3), X, y)
     for number, own in enumerate(state.each):
         alone, said = ONE.update_many(ONE.init(3), X, np.where(y == number, 1.0, -1.0))
         assert bits(own) == bits(alone)
-        scores = ONE.scores(said.prediction, said.spread)
-        assert np.array_equal(trace.said.scores[:, number], scores)
+        scores = ONE.loss.score(said.prediction, said.spread)
+        assert np.array_equal(trace.forecast.prediction[:, number], scores)
 
 
 def test_a_class_that_joins_is_as_if_known_from_the_start() -> None:
     X, y = rows()
-    early, late = Classes(ONE, 5), Classes(ONE, 3)
+    early, late = OneVsRest(ONE, 5), OneVsRest(ONE, 3)
     known, _ = early.update_many(early.init(3), X, y)
     joined, trace = late.update_many(late.init(3), X, y)
-    assert bits(joined)[1:] == bits(known)[1:], "all but the coupling, which had fewer classes to couple"
+    assert bits(joined)[:-1] == bits(known)[:-1], "all but what was paid: there were fewer classes to guess from"
     for number in (3, 4):
         first = int(np.argmax(y == number))
         before, _ = late.update_many(late.init(3), X[:first], y[:first])
         assert len(before.each) == number
-        assert trace.said.guess[first] < number, "what nobody knew cannot be guessed"
-        assert (trace.said.probability[: first + 1, number] == 0.0).all()
-        with_it = ClassesState((*before.each, before.later), before.later, before.coupled)
+        assert trace.forecast.guess[first] < number, "what nobody knew cannot be guessed"
+        assert (trace.forecast.probability[: first + 1, number] == 0.0).all()
+        with_it = OneVsRestState((*before.each, before.later), before.later, before.coupled, (*before.seen, True))
         assert trace.loss[first] == pytest.approx(-np.log(late.forecast(with_it, X[first : first + 1]).probability[0, number]))
 
 
@@ -81,63 +73,63 @@ def test_a_class_that_joins_is_as_if_known_from_the_start() -> None:
 def test_any_split_gives_the_same_bits(number: int, seed: int) -> None:
     X, y = rows(200, number)
     weights = np.random.default_rng(1).integers(1, 4, 200) / 2.0
-    learner = Classes(ONE, 3)
+    learner = OneVsRest(ONE, 3)
     whole, trace = learner.update_many(learner.init(3), X, y, weights=weights)
     cuts = range(201) if seed == 0 else sorted({0, 200, *np.random.default_rng(seed).integers(0, 200, 9).tolist()})
     state, losses, chances = learner.init(3), [], []
     for start, stop in pairwise(cuts):
         state, part = learner.update_many(state, X[start:stop], y[start:stop], weights=weights[start:stop])
         losses.append(part.loss)
-        chances.append(part.said.chance)
+        chances.append(part.forecast.chance)
     assert bits(state) == bits(whole)
     assert np.concatenate(losses).tobytes() == trace.loss.tobytes()
-    assert np.concatenate(chances).tobytes() == trace.said.chance.tobytes()
+    assert np.concatenate(chances).tobytes() == trace.forecast.chance.tobytes()
 
 
 def test_probabilities_sum_to_1_and_are_what_is_paid() -> None:
     X, y = rows()
-    learner = Classes(ONE, 5)
+    learner = OneVsRest(ONE, 5)
     _, trace = learner.update_many(learner.init(3), X, y)
-    said = trace.said.probability
+    said = trace.forecast.probability
     np.testing.assert_allclose(said.sum(axis=1), 1.0, rtol=1e-12)
     np.testing.assert_allclose(trace.loss, -np.log(said[np.arange(200), y]), rtol=1e-9)
-    assert np.array_equal(trace.said.guess[1:], said.argmax(axis=1)[1:])
+    assert np.array_equal(trace.forecast.guess[1:], said.argmax(axis=1)[1:])
     assert trace.loss[100:].mean() < np.log(5.0)
 
 
 @pytest.mark.parametrize("one", [ONE, HINGE], ids=["logistic", "hinge"])
 def test_a_look_says_and_costs_what_a_step_does(one: Any) -> None:
     X, y = rows()
-    learner = Classes(one, 3)
+    learner = OneVsRest(one, 3)
     for at in (0, 50, int(np.argmax(y == 3)), int(np.argmax(y == 4)), 199):
         state, _ = learner.update_many(learner.init(3), X[:at], y[:at])
         looked = learner.look(state, X[at : at + 1], y[at : at + 1])
         _, played = learner.update_many(state, X[at : at + 1], y[at : at + 1])
         np.testing.assert_allclose(looked.loss, played.loss, rtol=1e-9)
-        np.testing.assert_allclose(looked.said.scores, played.said.scores[:, : looked.said.scores.shape[1]], rtol=1e-9)
+        np.testing.assert_allclose(looked.prediction, played.forecast.prediction[:, : looked.prediction.shape[1]], rtol=1e-9)
 
 
 def test_a_hinge_loss_has_scores_and_pays_for_every_class(tmp_path: Path) -> None:
     X, y = rows()
-    learner = Classes(HINGE, 5)
+    learner = OneVsRest(HINGE, 5)
     _, trace = learner.update_many(learner.init(3), X, y)
     signs = np.where(y[:, None] == np.arange(5), 1.0, -1.0)
-    np.testing.assert_allclose(trace.loss, np.maximum(0.0, 1.0 - signs * trace.said.scores).sum(axis=1), rtol=1e-12)
-    assert trace.said.probability is None
+    np.testing.assert_allclose(trace.loss, np.maximum(0.0, 1.0 - signs * trace.forecast.prediction).sum(axis=1), rtol=1e-12)
+    assert trace.forecast.probability is None
     account = Account("classes")
-    account.add(y.astype(float), Played(trace.said, trace.loss))
-    assert account.hit_rate == np.mean(trace.said.guess == y)
+    account.add(y.astype(float), trace.forecast, trace.loss)
+    assert account.hit_rate == np.mean(trace.forecast.guess == y)
     assert not account.bins.any(), "nothing was said of probabilities"
     table = open_table(tmp_path / "said.ndjson", columns_of("classes", labels=False))
-    Predictions("classes", lambda: list("abcde"), table).add(np.arange(200), trace.said)
+    Predictions("classes", lambda: list("abcde"), table).add(np.arange(200), trace.forecast)
     table.close()
     said = [json.loads(line) for line in (tmp_path / "said.ndjson").read_text().splitlines()]
-    assert said[-1] == {"row": 199, "prediction": "abcde"[trace.said.guess[-1]], "probability": None}
+    assert said[-1] == {"row": 199, "prediction": "abcde"[trace.forecast.guess[-1]], "probability": None}
 
 
 def test_columns_join_for_every_class() -> None:
     X, y = rows()
-    learner = Classes(ONE, 3)
+    learner = OneVsRest(ONE, 3)
     state, _ = learner.update_many(learner.init(3), X, y)
     wide = learner.widen(state, 5)
     assert wide.mean.shape == wide.std.shape == (5, 6)
@@ -148,15 +140,15 @@ def test_columns_join_for_every_class() -> None:
 
 def test_what_is_no_class_is_refused() -> None:
     X, _ = rows(4)
-    closed = Classes(ONE, 3, grows=False)
+    closed = OneVsRest(ONE, 3, grows=False)
     with pytest.raises(ValueError, match="class 3: there are 3, and none can join"):
         closed.update_many(closed.init(3), X, [0, 1, 2, 3])
     for labels in ([0, 1, 2, 0.5], [0, 1, 2, -1]):
         with pytest.raises(ValueError, match="no class"):
             closed.update_many(closed.init(3), X, labels)
     with pytest.raises(ValueError, match="at least two"):
-        Classes(ONE, 1)
-    grows = Classes(ONE, 3)
+        OneVsRest(ONE, 1)
+    grows = OneVsRest(ONE, 3)
     X[2, 1] = 1e200
     with pytest.raises(ovi.BadRow, match="overflow") as refused:
         grows.update_many(grows.init(3), X, [0, 3, 1, 2])
@@ -166,7 +158,7 @@ def test_what_is_no_class_is_refused() -> None:
 @pytest.mark.parametrize("one", [ONE, ovi.Auto()], ids=["rule", "auto"])
 def test_a_checkpoint_goes_on_with_the_same_bits(one: Any, tmp_path: Path) -> None:
     X, y = rows(120)
-    learner, path = Classes(one, 3), tmp_path / "model.ovi"
+    learner, path = OneVsRest(one, 3), tmp_path / "model.ovi"
     state, _ = learner.update_many(learner.init(3), X[:60], y[:60])
     ovi.save(path, learner, state)
     loaded = ovi.load(path)
@@ -174,12 +166,12 @@ def test_a_checkpoint_goes_on_with_the_same_bits(one: Any, tmp_path: Path) -> No
     assert bits(loaded.state) == bits(state)
     whole, again = (learner.update_many(own, X[60:], y[60:])[0] for own in (state, loaded.state))
     assert bits(again) == bits(whole)
-    other = ClassesState(state.each[:2], state.later, state.coupled)
-    for wrong in (other, ClassesState(state.each, None, state.coupled)):
+    other = replace(state, each=state.each[:2], seen=state.seen[:2])
+    for wrong in (other, replace(state, later=None)):
         with pytest.raises(CheckpointError, match="another learner"):
             ovi.save(path, learner, wrong)
     with pytest.raises(CheckpointError, match="not finite"):
-        ovi.save(path, learner, ClassesState(state.each, state.later, np.full(7, np.nan)))
+        ovi.save(path, learner, replace(state, coupled=np.full(7, np.nan)))
 
 
 # --- from files
@@ -205,15 +197,15 @@ def test_a_run_over_iris_is_the_librarys(tmp_path: Path, capsys: pytest.CaptureF
     assert main([*call, "--out", str(out), "--predictions", str(said), "--json"]) == 0
     printed = capsys.readouterr()
     assert "3 classes: 'setosa', 'versicolor', 'virginica'" in printed.err
-    learner = Classes(ONE, 3)
+    learner = OneVsRest(ONE, 3)
     state, trace = learner.update_many(learner.init(4), X, y)
     found = table(said)
     assert [row["label"] for row in found] == data.target_names[y].tolist()
-    assert [row["prediction"] for row in found] == data.target_names[trace.said.guess].tolist()
-    assert [float(row["probability"]) for row in found] == trace.said.chance.tolist()
+    assert [row["prediction"] for row in found] == data.target_names[trace.forecast.guess].tolist()
+    assert [float(row["probability"]) for row in found] == trace.forecast.chance.tolist()
     assert [float(row["loss"]) for row in found] == trace.loss.tolist()
     summary = json.loads(printed.out)
-    assert summary["error_rate"] == pytest.approx(np.mean(trace.said.guess != y))
+    assert summary["error_rate"] == pytest.approx(np.mean(trace.forecast.guess != y))
     assert summary["error_rate"] < 0.2
     assert summary["average_loss"] == pytest.approx(trace.loss.mean(), rel=1e-12)
 
@@ -223,7 +215,7 @@ def test_a_run_over_iris_is_the_librarys(tmp_path: Path, capsys: pytest.CaptureF
     path = document["posterior"]
     assert (path["names"][5], len(path["names"])) == ("versicolor: b", 12)
     assert sum(document["calibration"]["count"]) == 150
-    assert np.dot(document["calibration"]["observed"], document["calibration"]["count"]) == np.sum(trace.said.guess == y)
+    assert np.dot(document["calibration"]["observed"], document["calibration"]["count"]) == np.sum(trace.forecast.guess == y)
     assert document["regret"] is None
 
     write_rows(tmp_path / "new.csv", X[:3], ["?"] * 3)
@@ -240,7 +232,7 @@ def test_a_run_over_iris_is_the_librarys(tmp_path: Path, capsys: pytest.CaptureF
         number, place = data.target_names.tolist().index(weight["class"]), "abcd".index(weight["name"])
         raw = ONE.inputs.raw_weights(state.each[number].inputs, state.each[number].mean, state.each[number].std)
         assert (weight["mean"], weight["std"]) == (raw.weights[place], raw.std[place])
-    live = ovi.certificate(state.each[2].learned)
+    live = ovi.certificate(state.each[2])
     assert (
         f"{live.within(float(np.linalg.norm(state.each[2].mean))) / 150:.4g} (virginica)" in facts["certificate"]["sentence"]
     )
@@ -277,9 +269,9 @@ def test_a_class_that_comes_late_in_a_run_that_is_stopped(tmp_path: Path) -> Non
     for place in joins:
         assert told[place]["label"] == f"k{y[place]}" != told[place]["prediction"]
         assert 1.0 < float(told[place]["loss"]) < 50.0
-    learner = Classes(ONE, 5)
+    learner = OneVsRest(ONE, 5)
     state, _ = learner.update_many(learner.init(3), X, [job.class_names.index(f"k{code}") for code in y])
-    assert bits(state)[1:] == bits(job.state)[1:]
+    assert bits(state)[:-1] == bits(job.state)[:-1]
     document = results(job)
     assert len(document.posterior.names) == 15
     assert np.isnan(document.posterior.mean[0][9:]).all(), "nothing was said of a class before it joined"
@@ -296,7 +288,7 @@ def test_batches_of_any_size_give_the_same_bits(delay: int, tmp_path: Path) -> N
     for cuts in ([], [joins[0], joins[1]], [joins[0] + 1, joins[1] + 1], range(1, 120)):
         job = Job(settings, settings.schema([batch.slice(0, 30)]))
         for start, stop in pairwise([0, *sorted(cuts), 120]):
-            job.hears = lambda _, labels, played: told.append((labels, played))
+            job.hears = lambda _, labels, forecast, loss: told.append(loss)
             job.take(batch.slice(start, stop), position._replace(rows=stop))
             if len(cuts) == 2:
                 save_job(tmp_path / "model.ovi", job)
@@ -304,8 +296,7 @@ def test_batches_of_any_size_give_the_same_bits(delay: int, tmp_path: Path) -> N
         found.append((bits(job.state), job.account.to_json(), job.moments.to_json()))
         assert len(job.waiting) == delay
     assert all(own == found[0] for own in found[1:])
-    losses = [played.loss for _, played in told[-119:]]
-    assert np.isfinite(np.concatenate(losses)).all()
+    assert np.isfinite(np.concatenate(told[-119:])).all()
     assert sorted(set(y[: -delay or None].tolist())) == list(range(len(job.state.each)))
 
 

@@ -10,16 +10,17 @@ from typing import Any
 
 import numpy as np
 import pytest
-from helpers.aggregates import LOGISTIC, OWN, SQUARED, hedge
 from helpers.catalogue import name, stream
+from helpers.pools import LOGISTIC, OWN, SQUARED, hedge
 from scipy.sparse import csr_array
 
 import onlinevi as ovi
 from onlinevi.engine.kernel import compose
-from onlinevi.ewa import AdaHedge, Aggregate, AggregateState, members
-from onlinevi.ewa import aggregate as module
-from onlinevi.learners.linear import BadRow
-from onlinevi.learners.pool.exponentials import exponentiate
+from onlinevi.ewa import AdaHedge, Pool, PoolState
+from onlinevi.learners.base import BadRow
+from onlinevi.learners.pool import members
+from onlinevi.learners.pool import pool as module
+from onlinevi.learners.pool.mixing import exponentiate
 
 # --- many learners in one loop
 
@@ -36,7 +37,7 @@ MIXED = [
 
 
 def assert_alone(learners: list[ovi.Linear], X: Any, y: np.ndarray, weights: np.ndarray | None = None) -> None:
-    state = Aggregate(learners, AdaHedge()).run(X, y, weights=weights).state
+    state = Pool(learners, AdaHedge()).run(X, y, weights=weights).state
     for learner, together in zip(learners, state.learners, strict=True):
         alone, _ = learner.update_many(learner.init(X.shape[1], len(y)), X, y, weights=weights)
         assert alone == together
@@ -59,7 +60,7 @@ def test_missing_values_and_sparse_rows_too() -> None:
     X[rng.random(X.shape) < 0.2] = np.nan
     lacking = [ovi.Linear(OWN, ovi.NGVI(rate), missing=True, discount=d) for rate, d in [(0.5, 0.95), (0.1, 0.9)]]
     assert_alone(lacking, X, y)
-    mix = Aggregate(lacking, AdaHedge())
+    mix = Pool(lacking, AdaHedge())
     state = mix.run(X[:-1], y[:-1]).state
     assert mix.update(state, X[-1], y[-1])[1][:2] == pytest.approx(mix.predict(state, X[-1]), rel=1e-12)
     thin = csr_array(np.where(rng.random(X.shape) < 0.3, rng.standard_normal(X.shape), 0.0))
@@ -68,7 +69,7 @@ def test_missing_values_and_sparse_rows_too() -> None:
 
 def test_threads_change_no_bit_and_none_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
     X, y = stream(OWN, count=80, dim=4)
-    mix, before = Aggregate(MIXED, AdaHedge()), threading.active_count()
+    mix, before = Pool(MIXED, AdaHedge()), threading.active_count()
     whole = mix.run(X, y)
     monkeypatch.setattr(module, "BLOCK_VALUES", 100)
     for threads in (2, 3, 50):
@@ -89,7 +90,7 @@ def test_threads_change_no_bit_and_none_is_left(monkeypatch: pytest.MonkeyPatch)
 def test_a_ridge_is_the_learners_own_affair() -> None:
     X, y = stream(OWN, count=80, dim=4)
     ridged = ovi.Squared(ridge=0.5)
-    state = Aggregate([ovi.Linear(ridged, ovi.NGVI(0.5)), MIXED[0]], AdaHedge(), loss=OWN).run(X, y).state
+    state = Pool([ovi.Linear(ridged, ovi.NGVI(0.5)), MIXED[0]], AdaHedge(), loss=OWN).run(X, y).state
     trace = ovi.learn(X, y, loss=ridged, rule=ovi.NGVI(0.5))
     assert state.losses[0] == pytest.approx(OWN(y, trace.prediction).value.sum(), rel=1e-12)
     assert state.losses[0] < trace.loss.sum()
@@ -98,21 +99,21 @@ def test_a_ridge_is_the_learners_own_affair() -> None:
 # --- laws of every aggregate
 
 AGGREGATES = [
-    Aggregate(LOGISTIC, ovi.PerSqrt(1.0), prior=[0.5, 0.3, 0.2]),
-    Aggregate(LOGISTIC, 0.5, share=0.1, prior=[0.5, 0.3, 0.2]),
-    Aggregate(LOGISTIC, 1.0, share=0.01, pool="probability"),
-    Aggregate(LOGISTIC, AdaHedge(), pool="probability"),
-    Aggregate(SQUARED, AdaHedge()),
-    Aggregate(SQUARED, AdaHedge(), loss=ovi.Pinball(0.9), pool="quantile"),
+    Pool(LOGISTIC, ovi.PerSqrt(1.0), prior=[0.5, 0.3, 0.2]),
+    Pool(LOGISTIC, 0.5, share=0.1, prior=[0.5, 0.3, 0.2]),
+    Pool(LOGISTIC, 1.0, share=0.01, pool="probability"),
+    Pool(LOGISTIC, AdaHedge(), pool="probability"),
+    Pool(SQUARED, AdaHedge()),
+    Pool(SQUARED, AdaHedge(), loss=ovi.Pinball(0.9), pool="quantile"),
 ]
 
 
-def describe(mix: Aggregate) -> str:
+def describe(mix: Pool) -> str:
     return f"{type(mix.rate).__name__} share={mix.share} {mix.pool}"
 
 
 @pytest.mark.parametrize("mix", AGGREGATES, ids=describe)
-def test_any_split_gives_the_same_bits_and_what_is_predicted_is_recorded(mix: Aggregate) -> None:
+def test_any_split_gives_the_same_bits_and_what_is_predicted_is_recorded(mix: Pool) -> None:
     X, y = stream(mix.learners[0].loss, count=61, dim=3)
     importance = np.where(np.arange(61) % 5 == 2, 0.0, 1.5)
     whole, start = mix.run(X, y, weights=importance), mix.init(3, 61)
@@ -148,7 +149,7 @@ def test_an_aggregate_follows_the_definition() -> None:
     loss = ovi.Logistic()
     X, y = stream(loss, count=50, dim=3)
     prior = np.array([0.5, 0.3, 0.2])
-    played = Aggregate(LOGISTIC, 0.7, prior=prior).run(X, y)
+    played = Pool(LOGISTIC, 0.7, prior=prior).run(X, y)
     traces = [one.update_many(one.init(3, 50), X, y)[1] for one in LOGISTIC]
     totals = np.cumsum([trace.loss for trace in traces], axis=1).T
     before = np.vstack([np.zeros(3), totals[:-1]])  # weights depend on the past alone
@@ -168,8 +169,8 @@ def test_learners_of_different_losses_are_weighed_by_one() -> None:
     X, y = stream(ovi.Hinge(), count=40, dim=2)
     learners = [ovi.Linear(loss, ovi.NGVI()) for loss in (ovi.Hinge(), ovi.Logistic())]
     with pytest.raises(ValueError, match="different losses"):
-        Aggregate(learners)
-    played = Aggregate(learners, loss=ovi.Hinge()).run(X, y)
+        Pool(learners)
+    played = Pool(learners, loss=ovi.Hinge()).run(X, y)
     trace = ovi.learn(X, y, loss=ovi.Logistic(), rule=ovi.NGVI())
     assert played.state.losses[1] == pytest.approx(ovi.Hinge()(y, trace.prediction).value.sum())
 
@@ -178,7 +179,7 @@ def test_one_learner_alone_is_itself() -> None:
     X, y = stream(ovi.Hinge(), count=40, dim=2)
     trace = ovi.learn(X, y, loss=ovi.Hinge(), rule=ovi.NGVI())
     for rate in (ovi.PerHorizon(1.0), AdaHedge()):
-        played = Aggregate([ovi.Linear(ovi.Hinge(), ovi.NGVI())], rate).run(X, y)
+        played = Pool([ovi.Linear(ovi.Hinge(), ovi.NGVI())], rate).run(X, y)
         assert played.prediction.tolist() == trace.prediction.tolist()
         assert (played.weights == 1.0).all()
 
@@ -190,7 +191,7 @@ def test_the_regret_is_below_its_bound(loss: ovi.Loss, rate: float) -> None:
     learners = [ovi.Linear(loss, ovi.OGA(0.3), ovi.Point(box=box))]
     # The bound asks nothing of the learners: two loops, four learners that differ much.
     learners += [ovi.Linear(loss, ovi.NGVI(step), ovi.MeanField(0.5, box=box)) for step in (0.01, 1.0, 30.0)]
-    mix, most = Aggregate(learners, rate), 3.0
+    mix, most = Pool(learners, rate), 3.0
     for seed, adversarial in itertools.product(range(3), (False, True)):
         rng = np.random.default_rng(seed)
         X, y, state = rng.choice([-1.0, 1.0], (horizon, 2)), np.empty(horizon), mix.init(2)
@@ -217,7 +218,7 @@ def spoiled(row: int, value: float) -> tuple[np.ndarray, np.ndarray]:
 def test_a_bad_row_keeps_what_was_learned_before(block: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "BLOCK_VALUES", block)
     weights = np.where(np.arange(40) % 4 == 1, 0.0, 1.0)
-    mix = Aggregate(SQUARED, 0.3)
+    mix = Pool(SQUARED, 0.3)
     for row, value in itertools.product((0, 3, 26), (np.nan, np.inf, 1e300)):
         X, y = spoiled(row, value)
         with pytest.raises(BadRow, match=f"row {row}: ") as caught:
@@ -237,7 +238,7 @@ def test_a_learner_that_overflows_stops_all_at_its_row() -> None:
     with pytest.raises(BadRow) as alone:
         wild.update_many(wild.init(2), X, y)
     with pytest.raises(BadRow, match="would overflow") as together:
-        Aggregate([*SQUARED, wild], AdaHedge()).run(X, y)
+        Pool([*SQUARED, wild], AdaHedge()).run(X, y)
     assert 0 < together.value.row == alone.value.row == together.value.trace.state.count
     assert all(np.isfinite(state.array).all() for state in together.value.trace.state.learners)
 
@@ -249,14 +250,14 @@ def test_the_shared_loss_refuses_what_learners_would_take() -> None:
         labels = np.ones(40)
         labels[20] = bad
         with pytest.raises(BadRow, match=f"row 20: .*{message}") as caught:
-            Aggregate(SQUARED, 0.3, loss=loss).run(X, labels, weights=weights)
+            Pool(SQUARED, 0.3, loss=loss).run(X, labels, weights=weights)
         assert caught.value.trace.state.count == np.count_nonzero(weights[:20])
         assert np.isfinite(caught.value.trace.state.weights).all()
 
 
 def test_an_interrupt_is_passed_on_with_what_was_learned(monkeypatch: pytest.MonkeyPatch) -> None:
     X, y = stream(OWN, count=40, dim=2)
-    advance, mix, calls = members.Members.advance, Aggregate(SQUARED, 0.3), iter(range(100))
+    advance, mix, calls = members.Members.advance, Pool(SQUARED, 0.3), iter(range(100))
 
     def interrupted(*arguments: Any) -> Any:
         if next(calls) == 3:
@@ -270,8 +271,8 @@ def test_an_interrupt_is_passed_on_with_what_was_learned(monkeypatch: pytest.Mon
     assert caught.value.trace.state.count == len(caught.value.trace.loss) == 15  # type: ignore[attr-defined]
 
 
-def started(**settings: Any) -> tuple[Aggregate, AggregateState]:
-    mix = Aggregate(LOGISTIC, **({"rate": 1.0} | settings))
+def started(**settings: Any) -> tuple[Pool, PoolState]:
+    mix = Pool(LOGISTIC, **({"rate": 1.0} | settings))
     return mix, mix.init(2)
 
 
@@ -281,32 +282,32 @@ HINGE = [ovi.Linear(ovi.Hinge(), ovi.SVB())]
 @pytest.mark.parametrize(
     ("attempt", "error", "message"),
     [
-        (lambda: Aggregate([]), TypeError, "one learner or more"),
-        (lambda: Aggregate([ovi.SVB()]), TypeError, "such as Linear"),
-        (lambda: Aggregate(HINGE, loss=ovi.Hinge), TypeError, r"write Hinge\(\)"),
-        (lambda: Aggregate(HINGE, 0.0), ValueError, "a rate must be > 0"),
-        (lambda: Aggregate(HINGE, ovi.Adaptive()), ValueError, "falls with gradients"),
-        (lambda: Aggregate(HINGE, prior=[0.5, 0.5]), ValueError, "2 weights for 1 experts"),
-        (lambda: Aggregate(LOGISTIC, prior=[0.5, 0.5, 0.0]), ValueError, "weight 0 would run and never count; leave it out"),
-        (lambda: Aggregate(HINGE, AdaHedge(), prior=[1.0]), ValueError, "leave prior out, or give a rate"),
-        (lambda: Aggregate(HINGE, 1.0, share=1.0), ValueError, "needs 0 ≤ share < 1; try 0.001"),
-        (lambda: Aggregate(HINGE, 1.0, share=-0.1), ValueError, "needs 0 ≤ share < 1"),
-        (lambda: Aggregate(HINGE, 1.0, share=np.nan), ValueError, "needs 0 ≤ share < 1"),
-        (lambda: Aggregate(HINGE, ovi.PerSqrt(1.0), share=0.1), ValueError, "needs a constant rate, not PerSqrt"),
-        (lambda: Aggregate(HINGE, AdaHedge(), share=0.1), ValueError, "needs a constant rate, not AdaHedge"),
-        (lambda: Aggregate(HINGE, pool="mean"), ValueError, 'needs "prediction", "probability" or "quantile"'),
-        (lambda: Aggregate(HINGE, pool="probability"), ValueError, "gives no probabilities to pool: use Logistic"),
-        (lambda: Aggregate(SQUARED, pool="quantile"), ValueError, r"quantiles need loss=Pinball\(…\) or Absolute"),
-        (lambda: Aggregate(SQUARED, 1.0, ovi.Absolute(), share=0.1, pool="quantile"), ValueError, "no share"),
-        (lambda: Aggregate(HINGE).run(np.empty((0, 2)), []), ValueError, "stream is empty"),
-        (lambda: Aggregate(HINGE).run(np.ones((3, 2)), [1.0]), ValueError, "3 rows, y 1 labels"),
-        (lambda: Aggregate(HINGE).init(2), ValueError, "give horizon=T"),
+        (lambda: Pool([]), TypeError, "one learner or more"),
+        (lambda: Pool([ovi.SVB()]), TypeError, "such as Linear"),
+        (lambda: Pool(HINGE, loss=ovi.Hinge), TypeError, r"write Hinge\(\)"),
+        (lambda: Pool(HINGE, 0.0), ValueError, "a rate must be > 0"),
+        (lambda: Pool(HINGE, ovi.Adaptive()), ValueError, "falls with gradients"),
+        (lambda: Pool(HINGE, prior=[0.5, 0.5]), ValueError, "2 weights for 1 experts"),
+        (lambda: Pool(LOGISTIC, prior=[0.5, 0.5, 0.0]), ValueError, "weight 0 would run and never count; leave it out"),
+        (lambda: Pool(HINGE, AdaHedge(), prior=[1.0]), ValueError, "leave prior out, or give a rate"),
+        (lambda: Pool(HINGE, 1.0, share=1.0), ValueError, "needs 0 ≤ share < 1; try 0.001"),
+        (lambda: Pool(HINGE, 1.0, share=-0.1), ValueError, "needs 0 ≤ share < 1"),
+        (lambda: Pool(HINGE, 1.0, share=np.nan), ValueError, "needs 0 ≤ share < 1"),
+        (lambda: Pool(HINGE, ovi.PerSqrt(1.0), share=0.1), ValueError, "needs a constant rate, not PerSqrt"),
+        (lambda: Pool(HINGE, AdaHedge(), share=0.1), ValueError, "needs a constant rate, not AdaHedge"),
+        (lambda: Pool(HINGE, pool="mean"), ValueError, 'needs "prediction", "probability" or "quantile"'),
+        (lambda: Pool(HINGE, pool="probability"), ValueError, "gives no probabilities to pool: use Logistic"),
+        (lambda: Pool(SQUARED, pool="quantile"), ValueError, r"quantiles need loss=Pinball\(…\) or Absolute"),
+        (lambda: Pool(SQUARED, 1.0, ovi.Absolute(), share=0.1, pool="quantile"), ValueError, "no share"),
+        (lambda: Pool(HINGE).run(np.empty((0, 2)), []), ValueError, "stream is empty"),
+        (lambda: Pool(HINGE).run(np.ones((3, 2)), [1.0]), ValueError, "3 rows, y 1 labels"),
+        (lambda: Pool(HINGE).init(2), ValueError, "give horizon=T"),
         (lambda: started()[0].update(started()[1], [1.0], 1.0), ValueError, r"x has shape \(1,\): needs \(2,\)"),
         (lambda: started()[0].update_many(started()[1], np.ones((1, 3)), [1.0]), ValueError, "X has 3 features, the state 2"),
         (lambda: started()[0].predict(started()[1], [1.0]), ValueError, "x has 1 features, the belief 2"),
         (lambda: started()[0].predict(started()[1], [1.0, np.nan]), ValueError, "the prediction is not finite"),
-        (lambda: started()[0].update(started(rate=0.5)[1], [1.0, 1.0], 1.0), ValueError, "another aggregate"),
-        (lambda: started()[0].update(started(share=0.1)[1], [1.0, 1.0], 1.0), ValueError, "another aggregate"),
+        (lambda: started()[0].update(started(rate=0.5)[1], [1.0, 1.0], 1.0), ValueError, "another pool"),
+        (lambda: started()[0].update(started(share=0.1)[1], [1.0, 1.0], 1.0), ValueError, "another pool"),
         (lambda: started()[1].switching_bound(0), ValueError, "needs probabilities pooled at rate 1"),
         (lambda: started(pool="probability")[1].switching_bound(1), ValueError, "without a share"),
         (lambda: started(pool="probability", share=0.1)[1].switching_bound(1), ValueError, "0 events have at most 0"),
@@ -318,8 +319,8 @@ def test_bad_input_is_refused(attempt: Callable[[], object], error: type[Excepti
 
 
 def test_a_state_says_what_it_holds() -> None:
-    assert repr(Aggregate(HINGE).init(2, 5)) == "AggregateState(count=0, learners=1, average_loss=nan)"
-    assert repr(hedge(np.ones((4, 2)), rate=1.0).state) == "AggregateState(count=4, learners=2, average_loss=1)"
+    assert repr(Pool(HINGE).init(2, 5)) == "PoolState(count=0, learners=1, average_loss=nan)"
+    assert repr(hedge(np.ones((4, 2)), rate=1.0).state) == "PoolState(count=4, learners=2, average_loss=1)"
 
 
 # --- exponentials

@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from helpers.aggregates import LOGISTIC, NEVER, OWN, SQUARED, experts, hedge
 from helpers.catalogue import stream
 from helpers.oracles import expectation
+from helpers.pools import LOGISTIC, NEVER, OWN, SQUARED, experts, hedge
 from scipy.special import logsumexp
 from scipy.stats import expon, norm
 
 import onlinevi as ovi
-from onlinevi.ewa import AdaHedge, Aggregate
+from onlinevi.ewa import AdaHedge, Pool
 
 # --- AdaHedge
 
@@ -73,7 +73,7 @@ def test_adahedge_is_as_defined_and_no_table_breaks_its_bound(table: str) -> Non
 
 def test_no_adversary_that_sees_the_weights_breaks_adahedge() -> None:
     for number, seed in itertools.product((2, 3, 10), range(3)):
-        mix, rng = Aggregate(experts(ovi.Absolute(), number), AdaHedge()), np.random.default_rng(seed)
+        mix, rng = Pool(experts(ovi.Absolute(), number), AdaHedge()), np.random.default_rng(seed)
         state = mix.init(number)
         for _ in range(100):
             losses = rng.random(number) * rng.choice([0.0, 0.1, 1.0])
@@ -129,7 +129,7 @@ def best_switching(losses: np.ndarray, most: int) -> np.ndarray:
 @pytest.mark.parametrize("share", [0.0, 1e-3, 0.05, 0.5])
 def test_no_switching_stream_breaks_the_bound(share: float, prior: tuple[float, ...] | None) -> None:
     """Experts sure of themselves, of whom another one is right from time to time."""
-    mix = Aggregate(experts(ovi.Logistic(), 3), 1.0, share=share, prior=prior, pool="probability")
+    mix = Pool(experts(ovi.Logistic(), 3), 1.0, share=share, prior=prior, pool="probability")
     for seed, switches in itertools.product(range(3), (0, 1, 4)):
         rng = np.random.default_rng(seed)
         cuts = np.sort(rng.integers(1, 150, switches))
@@ -150,7 +150,7 @@ def test_no_switching_stream_breaks_the_bound(share: float, prior: tuple[float, 
 def test_the_bound_is_reached() -> None:
     """Where one expert is always right and the others always wrong, all of the prior's price is paid."""
     y = np.ones(20)
-    state = Aggregate(experts(ovi.Logistic(), 4), 1.0, pool="probability").run(np.tile([9.0, -40, -40, -40], (20, 1)), y).state
+    state = Pool(experts(ovi.Logistic(), 4), 1.0, pool="probability").run(np.tile([9.0, -40, -40, -40], (20, 1)), y).state
     assert state.regret == pytest.approx(state.regret_bound, rel=1e-8)
 
 
@@ -158,7 +158,7 @@ def test_a_share_at_rate_1_is_bayes_rule_over_sequences() -> None:
     """The probability of all labels is its mean over all sequences of learners, each with its prior weight."""
     share, prior, count = 0.2, np.array([0.6, 0.4]), 7
     X, y = stream(ovi.Logistic(), count=count, dim=2, seed=4)
-    played = Aggregate(LOGISTIC[:2], 1.0, share=share, prior=prior, pool="probability").run(3.0 * X, y)
+    played = Pool(LOGISTIC[:2], 1.0, share=share, prior=prior, pool="probability").run(3.0 * X, y)
     traces = [one.update_many(one.init(2), 3.0 * X, y)[1] for one in LOGISTIC[:2]]
     # The slope of the logistic loss at the label is the probability of the other one.
     chance = np.array(
@@ -180,7 +180,7 @@ def test_a_share_at_rate_1_is_bayes_rule_over_sequences() -> None:
 
 def test_rows_of_more_weight_than_1_are_promised_nothing() -> None:
     """Ten times a loss is no logarithm of a probability that weights could follow: ln N is exceeded."""
-    mix = Aggregate(experts(ovi.Logistic(), 2), 1.0, pool="probability")
+    mix = Pool(experts(ovi.Logistic(), 2), 1.0, pool="probability")
     state, _ = mix.update(mix.init(2), [20.0, -20.0], 1.0, weight=10.0)
     assert state.regret > 6.0 > np.log(2)
     assert np.isnan(state.regret_bound)
@@ -197,7 +197,7 @@ def test_a_shift_finds_the_quantile_of_the_residuals(law: Any, level: float) -> 
     y = law.rvs(6000, random_state=0)
     loss = ovi.Absolute() if level == 0.5 else ovi.Pinball(level)
     silent = ovi.Linear(OWN, ovi.OGA(NEVER))
-    played = Aggregate([silent], AdaHedge(), loss=loss, pool="quantile").run(np.zeros((6000, 1)), y)
+    played = Pool([silent], AdaHedge(), loss=loss, pool="quantile").run(np.zeros((6000, 1)), y)
     late = slice(1000, None)
     assert np.mean(y[late] <= played.prediction[late]) == pytest.approx(level, abs=0.01)
     assert played.prediction[late].mean() == pytest.approx(law.ppf(level), abs=0.12 * law.std())
@@ -208,7 +208,7 @@ def test_a_shift_finds_the_quantile_of_the_residuals(law: Any, level: float) -> 
 @pytest.mark.parametrize("loss", [None, ovi.Pinball(0.9), ovi.Absolute()], ids=str)
 def test_predictions_follow_the_unit_of_the_labels(loss: ovi.Loss | None) -> None:
     X, y = stream(OWN, count=100, dim=3)
-    mix = Aggregate(SQUARED, AdaHedge(), loss=loss, pool="prediction" if loss is None else "quantile")
+    mix = Pool(SQUARED, AdaHedge(), loss=loss, pool="prediction" if loss is None else "quantile")
     plain = mix.run(X, y)
     for power in (-20, 7, 30):
         scaled = mix.run(X, np.ldexp(y, power))

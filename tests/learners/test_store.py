@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 from helpers.catalogue import LOSSES, RULES, name
-from helpers.checkpoints import AUTOS, LINEARS, POOL, SAMPLES, begun, rewrite, rows_for, same_bits
+from helpers.checkpoints import AUTOS, LINEARS, POOL, SAMPLES, begun, rewrite, rows_for
+from helpers.states import same_bits
 
 import onlinevi as ovi
 from onlinevi import ewa

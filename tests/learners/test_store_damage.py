@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from helpers.checkpoints import SAMPLES, arrays_of, little_memory, load_bytes, rewrite, sealed
+from helpers.checkpoints import SAMPLES, little_memory, load_bytes, rewrite, sealed
+from helpers.states import arrays_of
 
 import onlinevi as ovi
 from onlinevi.checkpoint import CheckpointError

@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from helpers.checkpoints import LINEARS, begun, little_memory, rows_for, same_bits
+from helpers.checkpoints import LINEARS, begun, little_memory, rows_for
+from helpers.states import same_bits
 
 import onlinevi as ovi
 

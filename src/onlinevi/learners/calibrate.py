@@ -74,6 +74,11 @@ class Calibrate(Learner[CalibrateState]):
         return self.inner.inputs
 
     @property
+    def coverage(self) -> float:
+        """How often intervals are to cover their labels."""
+        return self.calibration.coverage
+
+    @property
     def _in_noise(self) -> bool:
         return self.loss.target != "counts"
 

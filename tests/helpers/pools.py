@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 
 import onlinevi as ovi
-from onlinevi.ewa import Aggregate
-from onlinevi.ewa import aggregate as module
+from onlinevi.ewa import Pool
 
 OWN = ovi.Squared()
 LOGISTIC = [ovi.Linear(ovi.Logistic(), ovi.NGVI(rate), discount=d) for rate, d in [(1.0, 1.0), (0.1, 1.0), (1.0, 0.9)]]
@@ -23,6 +22,6 @@ def experts(loss: ovi.Loss, number: int) -> list[ovi.Linear]:
     return [ovi.Linear(loss, rule, ovi.Point(prior_mean=unit), average=False) for unit in np.eye(number)]
 
 
-def hedge(losses: np.ndarray, **settings: Any) -> module.Aggregated:
-    """An aggregate whose experts lose what a table says, at least 0: predictions of the label 0 under the absolute loss."""
-    return Aggregate(experts(ovi.Absolute(), losses.shape[1]), **settings).run(losses, np.zeros(len(losses)))
+def hedge(losses: np.ndarray, **settings: Any) -> ovi.Trace:
+    """A pool whose experts lose what a table says, at least 0: predictions of the label 0 under the absolute loss."""
+    return Pool(experts(ovi.Absolute(), losses.shape[1]), **settings).run(losses, np.zeros(len(losses)))
