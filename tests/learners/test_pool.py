@@ -142,7 +142,7 @@ def test_any_split_gives_the_same_bits_and_what_is_predicted_is_recorded(mix: Po
         state.array[0] = 1.0
     again, _ = mix.update_many(pickle.loads(pickle.dumps(start)), X, y, weights=importance)
     assert again.array.tolist() == whole.state.array.tolist()
-    assert len(whole.state.plan._kernel.signatures) == 1, "a pickled state goes on in the loop that there is"
+    assert pickle.loads(pickle.dumps(start)).plan._kernel is start.plan._kernel, "a pickled state goes on in the loop there is"
 
 
 def test_an_aggregate_follows_the_definition() -> None:
@@ -302,9 +302,9 @@ HINGE = [ovi.Linear(ovi.Hinge(), ovi.SVB())]
         (lambda: Pool(HINGE).run(np.empty((0, 2)), []), ValueError, "stream is empty"),
         (lambda: Pool(HINGE).run(np.ones((3, 2)), [1.0]), ValueError, "3 rows, y 1 labels"),
         (lambda: Pool(HINGE).init(2), ValueError, "give horizon=T"),
-        (lambda: started()[0].update(started()[1], [1.0], 1.0), ValueError, r"x has shape \(1,\): needs \(2,\)"),
+        (lambda: started()[0].update(started()[1], [1.0], 1.0), ValueError, "X has 1 features, the state 2"),
         (lambda: started()[0].update_many(started()[1], np.ones((1, 3)), [1.0]), ValueError, "X has 3 features, the state 2"),
-        (lambda: started()[0].predict(started()[1], [1.0]), ValueError, "x has 1 features, the belief 2"),
+        (lambda: started()[0].predict(started()[1], [1.0]), ValueError, "X has 1 features, the state 2"),
         (lambda: started()[0].predict(started()[1], [1.0, np.nan]), ValueError, "the prediction is not finite"),
         (lambda: started()[0].update(started(rate=0.5)[1], [1.0, 1.0], 1.0), ValueError, "another pool"),
         (lambda: started()[0].update(started(share=0.1)[1], [1.0, 1.0], 1.0), ValueError, "another pool"),

@@ -132,8 +132,12 @@ class Learner(ABC, Generic[S]):
 
     def predict(self, state: S, x: Any) -> tuple[Any, Any]:
         """Mean and std of the prediction at a row, or at each row of a matrix. Changes nothing."""
-        forecast = self.forecast(state, x)
-        return forecast.prediction, forecast.spread
+        x = x if hasattr(x, "shape") else np.asarray(x, dtype=float)
+        if len(x.shape) == 1:
+            mean, std = self.predict(state, np.asarray(x, dtype=float)[np.newaxis])
+            return float(mean[0]), float(std[0])
+        events = self.foresee(self.fitting(state, x.shape[-1]), x)
+        return events.prediction, events.spread
 
     def forecast(self, state: S, x: Any) -> Forecast:
         """What is known of the label at a row, or at each row of a matrix. Changes nothing."""

@@ -194,10 +194,8 @@ class Pool(Learner[PoolState]):
         self, state: PoolState, X: Any, y: Any, *, weights: Any = None, record: Record = "all", threads: int = 1
     ) -> tuple[PoolState, Trace]:
         """Learn from a block of rows, in order; the same bits as one event at a time, in however many threads."""
-        self._check(state)
         rows, labels = as_rows(X, filled=state.plan.fills_rows), as_labels(y, self.shared_loss.label_hint)
-        if rows.dim != state.dim:
-            raise ValueError(f"X has {rows.dim} features, the state {state.dim}: every block needs the same columns")
+        self.fitting(state, rows.dim)
         if len(labels) != rows.count:
             raise ValueError(f"X has {rows.count} rows, y {len(labels)} labels: needs one label a row")
         importance, start = as_weights(weights, rows.count), state
@@ -216,6 +214,12 @@ class Pool(Learner[PoolState]):
             stopped.trace = _trace(recorder, state, shown)  # type: ignore[union-attr]
             raise
         return state, _trace(recorder, state, shown)
+
+    def fitting(self, state: PoolState, dim: int) -> PoolState:
+        if dim != state.dim:
+            raise ValueError(f"X has {dim} features, the state {state.dim}: every block needs the same columns")
+        self._check(state)
+        return state
 
     def _check(self, state: PoolState) -> None:
         plan = state.plan
