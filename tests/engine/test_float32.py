@@ -15,7 +15,7 @@ from scipy import sparse
 import onlinevi as ovi
 from onlinevi.beliefs.mean_field import Natural
 from onlinevi.engine import loop as linear
-from onlinevi.engine.kernel import _compiled_part
+from onlinevi.engine.machine import compiled_part
 from onlinevi.engine.types import Belief, Gradient, Prior, Rates, Totals
 from onlinevi.ewa import Aggregate
 from onlinevi.guarantees.certificates.certify import certificate
@@ -65,7 +65,7 @@ def test_a_rule_meets_no_double(rule: ovi.Rule) -> None:
     """One double, a constant or 2·x with a whole number, would halve what a vector register holds."""
     x = np.float32(1.0)
     arguments = Belief(x, x), Gradient(x, x), Totals(x, x), Rates(x, x, True), Prior(x, x)
-    step: Any = _compiled_part(type(rule).new_belief, {}, (), True)[0]
+    step: Any = compiled_part(type(rule).new_belief, {}, (), True)[0]
     types = tuple(map(numba.typeof, arguments))
     step.compile(types)
     assert set(step.overloads[types].signature.return_type.types) == {numba.float32}

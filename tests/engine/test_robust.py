@@ -7,7 +7,7 @@ import pytest
 from helpers.catalogue import name, stream
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from onlinevi.losses.outliers import trust
+from onlinevi.engine.loop import trust
 
 import onlinevi as ovi
 from onlinevi.engine import loop as linear

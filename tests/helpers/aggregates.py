@@ -8,7 +8,7 @@ import numpy as np
 
 import onlinevi as ovi
 from onlinevi.ewa import Aggregate
-from onlinevi.ewa import aggregate as module
+from onlinevi.learners.pool import aggregate as module
 
 OWN = ovi.Squared()
 LOGISTIC = [ovi.Linear(ovi.Logistic(), ovi.NGVI(rate), discount=d) for rate, d in [(1.0, 1.0), (0.1, 1.0), (1.0, 0.9)]]
