@@ -17,10 +17,10 @@ from helpers.catalogue import stream
 
 import onlinevi as ovi
 from onlinevi import ewa
-from onlinevi.learners.store import format as container
 from onlinevi.learners.default.outcome import AutoState
 from onlinevi.learners.one_vs_rest.outcome import ClassesState
 from onlinevi.learners.prepare import PreparedState
+from onlinevi.learners.store import format as container
 
 SAMPLES = Path(__file__).parents[1] / "samples"
 

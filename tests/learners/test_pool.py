@@ -17,9 +17,9 @@ from scipy.sparse import csr_array
 import onlinevi as ovi
 from onlinevi.engine.kernel import compose
 from onlinevi.ewa import AdaHedge, Aggregate, AggregateState
-from onlinevi.learners.pool import members
-from onlinevi.learners.pool import aggregate as module
 from onlinevi.learners.linear import BadRow
+from onlinevi.learners.pool import aggregate as module
+from onlinevi.learners.pool import members
 from onlinevi.learners.pool.exponentials import exponentiate
 
 # --- many learners in one loop

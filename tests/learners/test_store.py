@@ -16,10 +16,10 @@ from helpers.checkpoints import AUTOS, LINEARS, POOL, SAMPLES, begun, rewrite, r
 import onlinevi as ovi
 from onlinevi import ewa
 from onlinevi.checkpoint import CheckpointError
-from onlinevi.learners.store import configs, named, states
 from onlinevi.engine import loop as linear
 from onlinevi.engine import ns
 from onlinevi.engine.types import Expected
+from onlinevi.learners.store import configs, named, states
 from onlinevi.learners.store.configs import Decoder, encode
 
 # --- what is saved comes back
