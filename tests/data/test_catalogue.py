@@ -20,9 +20,9 @@ import pytest
 import scipy.sparse
 
 from onlinevi import datasets
+from onlinevi.data.catalogue import content, folders, formats, parsed
 from onlinevi.data.catalogue.catalogue import CATALOGUE
 from onlinevi.data.catalogue.entry import Table
-from onlinevi.datasets import content, folders, formats, parsed
 
 SHAPES = {
     "toy": (10_000, 2),

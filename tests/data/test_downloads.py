@@ -19,9 +19,9 @@ import numpy as np
 import pytest
 
 from onlinevi import datasets
+from onlinevi.data.catalogue import download, folders
 from onlinevi.data.catalogue.catalogue import CATALOGUE
 from onlinevi.data.catalogue.entry import Entry, Origin, StoredFile, Table
-from onlinevi.datasets import download, folders
 
 TEXT = b"a,b,price\n" + b"".join(b"%d,%d,%d\n" % (k, k * k, 3 * k) for k in range(20_000))
 PACKED = gzip.compress(TEXT, mtime=0)

@@ -280,7 +280,7 @@ def test_settings_are_checked(tmp_path: Path) -> None:
 CHILD = """
 import signal
 signal.signal(signal.SIGINT, signal.default_int_handler)  # whoever runs the tests in the background has it ignored
-from onlinevi.files import open_stream
+from onlinevi.data import open_stream
 stream = open_stream("-")
 try:
     for batch in stream:
@@ -316,7 +316,7 @@ def test_memory_stays_flat(tmp_path: Path) -> None:
         (tmp_path / name).write_text(header + row * (size // len(row)))
     script = f"""
 import resource
-from onlinevi.files import open_stream
+from onlinevi.data import open_stream
 for name in ("small", "small", "large"):
     with open_stream({str(tmp_path)!r} + "/" + name) as stream:
         stream.numbers |= {{f"c{{i}}" for i in range(20)}}

@@ -20,7 +20,7 @@ def table(kind: str):  # type: ignore[no-untyped-def]
 
 @pytest.mark.parametrize("kind", ["pandas", "polars", "pyarrow"])
 def test_tables_give_the_same_bits_as_their_numbers(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("onlinevi.rows.BLOCK_VALUES", 100)
+    monkeypatch.setattr("onlinevi.data.rows.BLOCK_VALUES", 100)
     labels = table(kind)["a"].to_numpy() * 0 + Y
     want = ovi.learn(X, Y, loss=ovi.Hinge(), rule=ovi.SVB()).state
     assert ovi.learn(table(kind), labels, loss=ovi.Hinge(), rule=ovi.SVB()).state == want

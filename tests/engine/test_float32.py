@@ -15,7 +15,7 @@ from scipy import sparse
 import onlinevi as ovi
 from onlinevi.beliefs.mean_field import Natural
 from onlinevi.engine import loop as linear
-from onlinevi.engine.kernel import _compiled_part
+from onlinevi.engine.kernel import _Filler
 from onlinevi.engine.types import Belief, Gradient, Prior, Rates, Totals
 from onlinevi.ewa import Aggregate
 from onlinevi.guarantees.certificates.certify import certificate
@@ -60,12 +60,13 @@ def test_real_data_cost_the_same(loss: ovi.Loss, rule: ovi.Rule) -> None:
     assert abs(losses[0] - losses[1]) < 1e-4
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize("rule", [*RULES, ovi.Implicit()], ids=name)
 def test_a_rule_meets_no_double(rule: ovi.Rule) -> None:
     """One double, a constant or 2·x with a whole number, would halve what a vector register holds."""
     x = np.float32(1.0)
     arguments = Belief(x, x), Gradient(x, x), Totals(x, x), Rates(x, x, True), Prior(x, x)
-    step: Any = _compiled_part(type(rule).new_belief, {}, (), True)[0]
+    step: Any = _Filler("compiled", {})._part(type(rule).new_belief, single=True)[0]
     types = tuple(map(numba.typeof, arguments))
     step.compile(types)
     assert set(step.overloads[types].signature.return_type.types) == {numba.float32}
@@ -204,6 +205,7 @@ def test_counts_and_sums_go_on_where_floats_would_stand_still() -> None:
     assert state.loss - 2.0**40 == pytest.approx(trace.loss.sum(), rel=1e-4)
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize(("loss", "rule"), CASES[3:], ids=name)
 def test_a_million_events(loss: ovi.Loss, rule: ovi.Rule) -> None:
     """Rounding must not add up to one side: not in the average decision, and no belief may grow surer than in doubles."""

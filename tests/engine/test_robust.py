@@ -7,10 +7,11 @@ import pytest
 from helpers.catalogue import name, stream
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from onlinevi.losses.outliers import trust
 
 import onlinevi as ovi
 from onlinevi.engine import loop as linear
+from onlinevi.engine.loop import trust
+from onlinevi.engine.types import Belief
 
 FREE = ovi.MeanField(box=None)
 
@@ -169,7 +170,7 @@ def test_what_takes_no_robust_loss_says_so() -> None:
         ovi.ewa.Grid(loss)
     trace = ovi.learn([[1.0]], [1.0], loss=ovi.Hinge(robust=5.0), rule=ovi.OGA(0.1))
     with pytest.raises(ValueError, match="count every event alike"):
-        ovi.bounds.after_data(trace, ovi.types.Belief(np.zeros(1), np.zeros(1)))
+        ovi.bounds.after_data(trace, Belief(np.zeros(1), np.zeros(1)))
     X, y = stream(ovi.Squared())
     assert ovi.hindsight(X, y, loss=ovi.Squared(robust=5.0)).value == ovi.hindsight(X, y, loss=ovi.Squared()).value
     with pytest.raises(ValueError, match="offered for linear predictors only"):

@@ -16,7 +16,8 @@ import onlinevi as ovi
 
 jax = pytest.importorskip("jax")
 
-from onlinevi.autodiff import Differentiable, Linearised, MonteCarlo, ReLUNetwork, differentiable, flatten  # noqa: E402
+from onlinevi.autodiff import Differentiable, Linearised, MonteCarlo, ReLUNetwork, flatten  # noqa: E402
+from onlinevi.learners.differentiable import differentiable  # noqa: E402
 
 NETWORK = ReLUNetwork(width=8)
 PAPER_RULES = [ovi.OGA(0.05), ovi.OGAEL(0.05), ovi.SVA(0.05), ovi.SVB(ovi.PaperSVB(0.1)), ovi.NGVI(step=0.1)]
@@ -299,7 +300,8 @@ class _Unhashable:
 
 
 def test_without_jax_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in [module for module in sys.modules if module.startswith("onlinevi.autodiff")]:
+    parts = "onlinevi.autodiff", "onlinevi.learners.differentiable"
+    for module in [module for module in sys.modules if module.startswith(parts)]:
         monkeypatch.delitem(sys.modules, module)
     monkeypatch.setitem(sys.modules, "jax", None)
     with pytest.raises(ImportError, match=r"onlinevi\[nn\]"):

@@ -16,10 +16,11 @@ from helpers.states import same_bits
 
 import onlinevi as ovi
 from onlinevi import ewa
-from onlinevi.checkpoint import CheckpointError, configs, named, states
+from onlinevi.checkpoint import CheckpointError
 from onlinevi.engine import loop as linear
 from onlinevi.engine import ns
 from onlinevi.engine.types import Expected
+from onlinevi.learners.store import configs, named, states
 from onlinevi.learners.store.configs import Decoder, encode
 
 # --- what is saved comes back

@@ -42,7 +42,7 @@ def test_a_thinned_record_does_not_depend_on_the_blocks(monkeypatch: pytest.Monk
     X, y = stream(ovi.Hinge(), count=9000)
     want = ovi.learn(X, y, loss=ovi.Hinge(), rule=ovi.SVB(), record="thinned")
     for values in (5, 35, 5 * 4096, 5 * 5000):
-        monkeypatch.setattr("onlinevi.rows.BLOCK_VALUES", values)
+        monkeypatch.setattr("onlinevi.data.rows.BLOCK_VALUES", values)
         got = ovi.learn(X, y, loss=ovi.Hinge(), rule=ovi.SVB(), record="thinned")
         np.testing.assert_array_equal(got.steps, want.steps)
         np.testing.assert_array_equal(got.average_loss, want.average_loss)

@@ -98,7 +98,7 @@ def test_results_do_not_depend_on_the_number_of_threads(tmp_path: Path) -> None:
 
 
 def test_an_interrupted_call_is_resumed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    import onlinevi.reproduce as module
+    import onlinevi.paper as module
 
     done, play = [], module.run
 

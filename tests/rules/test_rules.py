@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 
 import onlinevi as ovi
+from onlinevi.engine import weigh
 from onlinevi.engine.types import Belief, Gradient, Prior, Rates, Totals
 from onlinevi.rules.base import shrink
-from onlinevi.rules.rates import weigh
 
 BELIEF, PRIOR = Belief(0.4, 0.6), Prior(-0.2, 0.8)
 EVENTS = [(1.3, 0.5), (-2.0, 3.0), (0.0, 0.0), (0.7, 40.0), (-30.0, 0.01), (1e-4, 1e-4)]

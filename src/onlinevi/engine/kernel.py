@@ -19,7 +19,8 @@ from weakref import WeakSet
 import numpy as np
 
 from onlinevi.engine import ns
-from onlinevi.engine.interpreter import interpreted_kernel, interpreter_ns
+from onlinevi.engine.holes import expected
+from onlinevi.engine.interpreter import interpreted_kernel, interpreter_ns, quick_loss
 from onlinevi.engine.machine import IN_FLOAT32, OPTIONS, compiled_kernel, compiled_part, machine_codes, machine_ns
 
 Function = Callable[..., Any]
@@ -117,17 +118,20 @@ def using_engine(engine: Engine) -> Iterator[None]:
 Filled: TypeAlias = tuple[FunctionType, bytes, bool]
 """A function with its holes filled, a digest of all it reaches, and whether it reaches a hole."""
 
-_closed: dict[tuple[Engine, Function, bool], Filled] = {}
+Numbers: TypeAlias = Engine | Literal["plain"]
+"""What a function is filled for: an engine, or a loss in Python's own numbers on the interpreted one."""
+
+_closed: dict[tuple[Numbers, Function, bool], Filled] = {}
 """Parts that reach no hole: the same in every kernel."""
 
-_made: dict[tuple[Engine, str, str, bytes], Function] = {}
+_made: dict[tuple[Numbers, str, str, bytes], Function] = {}
 """Parts by what they are made of: kernels that fill their holes alike share them, so each is compiled once a process."""
 
 
 class _Filler:
     """Fills the holes of one loop for one engine."""
 
-    def __init__(self, engine: Engine, parts: Mapping[Function, Any], narrow: Collection[Function] = ()) -> None:
+    def __init__(self, engine: Numbers, parts: Mapping[Function, Any], narrow: Collection[Function] = ()) -> None:
         self.engine, self.parts, self.narrow = engine, parts, narrow
 
     def fill(self, function: Function, *, single: bool = False) -> Filled:
@@ -149,18 +153,23 @@ class _Filler:
             elif isinstance(part, FunctionType):
                 bound[name], inner, inner_open = self._part(part, single=single or value in self.narrow)
                 digest, open_ended = digest + inner, open_ended or inner_open or part is not value
+                if value is expected and self.engine == "interpreted":
+                    bound[name] = quick_loss(_Filler("plain", self.parts)._part(part, single=False)[0], bound[name])
             elif isinstance(part, Kernel):  # called as it is, and not compiled again
+                assert self.engine != "plain", "a loss calls functions only"
                 bound[name] = part.on(self.engine)
                 digest, open_ended = digest + bound[name].__qualname__.encode(), True
             else:
                 value = _narrowed(value) if single else value
+                if self.engine == "plain" and isinstance(value, np.ndarray) and value.ndim == 1:
+                    value = tuple(value.tolist())  # an array's numbers are numpy's, and all they meet becomes so
                 bound[name], digest = value, digest + f"{name}={_identity(value)};".encode()
         copy = FunctionType(code, bound, function.__name__, function.__defaults__)
         copy.__module__, copy.__qualname__ = function.__module__, function.__qualname__
         return copy, hashlib.sha256(digest).digest(), open_ended
 
     def _ns(self) -> ModuleType:
-        return machine_ns() if self.engine == "compiled" else interpreter_ns()
+        return machine_ns() if self.engine == "compiled" else interpreter_ns(plain=self.engine == "plain")
 
     def _part(self, function: Function, *, single: bool) -> tuple[Function, bytes, bool]:
         known = self.engine, function, single
