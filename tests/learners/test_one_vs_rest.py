@@ -353,8 +353,8 @@ def test_coupling_is_within_ln_7_of_the_best(seed: int) -> None:
         by_hand = np.exp(-totals + totals.min()) @ said[:, i] / np.exp(-totals + totals.min()).sum()
         np.testing.assert_allclose(each, by_hand, rtol=1e-9)
         classes[i] = each.argmin() if seed >= 2 else classes[i]
-        weighed = coupling.weigh(totals, scores[i : i + 1], classes[i : i + 1])
-        np.testing.assert_allclose(weighed.loss, -np.log(each[classes[i]]), rtol=1e-9, atol=1e-12)
-        paid, totals = paid + weighed.loss[0], weighed.after
+        loss = coupling.log_loss(totals[np.newaxis], scores[i : i + 1], classes[i : i + 1])
+        np.testing.assert_allclose(loss, -np.log(each[classes[i]]), rtol=1e-9, atol=1e-12)
+        paid, totals = paid + loss[0], coupling.weigh(totals, scores[i : i + 1], classes[i : i + 1], [True] * 5).after
     assert paid <= totals.min() + np.log(len(coupling.BOLDNESS)) + 1e-9
-    assert np.array_equal(totals, coupling.weigh(coupling.start(), scores, classes).after)
+    assert np.array_equal(totals, coupling.weigh(coupling.start(), scores, classes, [True] * 5).after)

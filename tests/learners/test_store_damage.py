@@ -73,13 +73,13 @@ def test_a_forged_file_is_refused_or_loads_a_finite_state(saved: bytes) -> None:
 
 HUGE = 10**15
 FORGERIES: dict[str, Callable[[dict[str, Any]], object]] = {
-    "dim": lambda header: header["state"].update(dim=HUGE),
-    "dim not whole": lambda header: header["state"].update(dim=5.0),
-    "negative dim": lambda header: header["state"].update(dim=-5),
-    "horizon": lambda header: header["state"].update(horizon="soon"),
+    "dim": lambda header: header["state"]["facts"].update(dim=HUGE),
+    "dim not whole": lambda header: header["state"]["facts"].update(dim=5.0),
+    "negative dim": lambda header: header["state"]["facts"].update(dim=-5),
+    "horizon": lambda header: header["state"]["facts"].update(horizon="soon"),
     "a rank and a dim": lambda header: (
         header["learner"].update(family={"is": "LowRank", "rank": HUGE}),
-        header["state"].update(dim=HUGE),
+        header["state"]["facts"].update(dim=HUGE),
     ),
     "a run": lambda header: header["learner"]["family"].update(prior_std={"runs": [[1.0, HUGE]]}),
     "many runs": lambda header: header["learner"]["family"].update(prior_std=[{"runs": [[1.0, 3_000]]}] * 1_000),
@@ -89,12 +89,12 @@ FORGERIES: dict[str, Callable[[dict[str, Any]], object]] = {
     "a loss as learner": lambda header: header.update(learner={"is": "Hinge"}),
     "a bad setting": lambda header: header["learner"].update(discount=7.0),
     "a setting of another type": lambda header: header["learner"].update(discount=[1.0]),
-    "sums": lambda header: header["state"]["sums"].update(count="3"),
-    "no sums": lambda header: header["state"].pop("sums"),
+    "sums": lambda header: header["state"]["facts"]["sums"].update(count="3"),
+    "no sums": lambda header: header["state"]["facts"].pop("sums"),
     "another format": lambda header: header.update(format="tar"),
     "version": lambda header: header.update(version=True),
     "no arrays": lambda header: header.update(arrays=[]),
-    "not a number": lambda header: header["state"]["sums"].update(loss=float("nan")),
+    "not a number": lambda header: header["state"]["facts"]["sums"].update(loss=float("nan")),
 }
 
 
@@ -139,10 +139,14 @@ def test_strange_values_anywhere_in_a_header_are_refused_or_do_no_harm(sample: s
 def test_a_forged_pool_is_refused_before_memory_is_taken(path: Path) -> None:
     raw = (SAMPLES / "auto_v1.ovi").read_bytes()
     load_bytes(raw)  # the compiler is imported here
-    rewrite(path, raw, lambda header: header["state"]["pool"]["state"].update(dim=HUGE))
+    rewrite(path, raw, lambda header: header["state"]["parts"]["made_of"]["parts"]["inner"]["facts"].update(dim=HUGE))
     with little_memory(), pytest.raises(CheckpointError, match="features, but has a belief of"):
         ovi.load(path)
-    rewrite(path, raw, lambda header: header["state"]["pool"]["learner"]["learners"].extend([{"is": "AdaHedge"}] * 1_000))
+    rewrite(
+        path,
+        raw,
+        lambda header: header["state"]["configs"]["made_of"]["inner"]["learners"].extend([{"is": "AdaHedge"}] * 1_000),
+    )
     with little_memory(), pytest.raises(CheckpointError, match="make no Aggregate"):
         ovi.load(path)
 
