@@ -139,14 +139,13 @@ def test_strange_values_anywhere_in_a_header_are_refused_or_do_no_harm(sample: s
 def test_a_forged_pool_is_refused_before_memory_is_taken(path: Path) -> None:
     raw = (SAMPLES / "auto_v1.ovi").read_bytes()
     load_bytes(raw)  # the compiler is imported here
-    rewrite(path, raw, lambda header: header["state"]["parts"]["made_of"]["parts"]["inner"]["facts"].update(dim=HUGE))
+    rewrite(path, raw, lambda header: header["state"]["pool"]["state"].update(dim=HUGE))
+    with little_memory(), pytest.raises(CheckpointError, match="different numbers of features"):
+        ovi.load(path)
+    rewrite(path, raw, lambda header: header["state"]["pool"]["state"]["learners"][0].update(dim=HUGE))
     with little_memory(), pytest.raises(CheckpointError, match="features, but has a belief of"):
         ovi.load(path)
-    rewrite(
-        path,
-        raw,
-        lambda header: header["state"]["configs"]["made_of"]["inner"]["learners"].extend([{"is": "AdaHedge"}] * 1_000),
-    )
+    rewrite(path, raw, lambda header: header["state"]["pool"]["learner"]["learners"].extend([{"is": "AdaHedge"}] * 1_000))
     with little_memory(), pytest.raises(CheckpointError, match="make no Aggregate"):
         ovi.load(path)
 

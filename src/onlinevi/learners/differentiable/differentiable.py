@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -12,12 +12,13 @@ from onlinevi.beliefs import Family, FullCovariance, MeanField, Point
 from onlinevi.data import BLOCK_VALUES, as_labels, as_rows, as_weights
 from onlinevi.engine import Frame, Step, Vector
 from onlinevi.engine import loop as linear
-from onlinevi.learners.base import BadRow
+from onlinevi.learners.base import BadRow, Learner
+from onlinevi.learners.described import CheckpointError, Described, Stored
 from onlinevi.learners.differentiable.game import check_model, play, predict
 from onlinevi.learners.differentiable.gradients import Linearised, MonteCarlo
 from onlinevi.learners.differentiable.weights import Layout, Model, ModelPlan, ModelState, ModelTrace, Params
-from onlinevi.learners.linear import Linear, reason
-from onlinevi.learners.trace import Record, Recorder
+from onlinevi.learners.linear import Linear, forecast_of, reason
+from onlinevi.learners.trace import Events, Forecast, Record, Recorder, Trace
 from onlinevi.losses import Loss
 from onlinevi.rules import Rule
 
@@ -26,7 +27,7 @@ LARGEST_BLOCK = 512
 
 
 @dataclass(frozen=True)
-class Differentiable:
+class Differentiable(Learner[ModelState]):
     """A learner for any model f(params, x) → prediction that JAX can differentiate.
 
     ``gradient`` says how the expected loss is differentiated, ``MonteCarlo(samples)`` or ``Linearised()``; a ``Point`` takes
@@ -64,7 +65,9 @@ class Differentiable:
             raise ValueError(f"{self.loss}: a bounded influence is offered for linear predictors only; set robust=None")
         _refuse_unoffered(self.rule, parts.belief_family, self.gradient)
 
-    def init(self, params: Params, *, start: Params = None, horizon: int | None = None, seed: int = 0) -> ModelState:
+    def init(  # type: ignore[override]  # a model's size is that of its weights, not of its rows
+        self, params: Params, *, start: Params = None, horizon: int | None = None, seed: int = 0
+    ) -> ModelState:
         """The state before the first event. ``params`` gives the shapes of the weights; its values are not read.
 
         The means start at the prior's, or at ``start``: weights like ``params``, or one flat vector. The prior stays the
@@ -119,7 +122,7 @@ class Differentiable:
             raise ValueError(f"X has {rows.count} rows, y {len(labels)} labels: needs one label a row")
         each = np.ones(rows.count) if weights is None else as_weights(weights, rows.count)
         check_model(plan.model, plan.layout, rows.dim)
-        recorder = Recorder(record, state, rows.count)
+        recorder = Recorder(record, state, rows.count, self)
         size = max(1, min(LARGEST_BLOCK, BLOCK_VALUES // plan.dim))
         try:
             for start in range(0, rows.count, size):
@@ -131,9 +134,32 @@ class Differentiable:
                 if progress is not None:
                     progress(stop)
         except (BadRow, KeyboardInterrupt) as stopped:
-            stopped.trace = ModelTrace(**vars(recorder.finish(state)))  # type: ignore[union-attr]
+            stopped.trace = _model_trace(recorder.finish(state))  # type: ignore[union-attr]
             raise
-        return state, ModelTrace(**vars(recorder.finish(state)))
+        return state, _model_trace(recorder.finish(state))
+
+    def play(self, state: ModelState, X: Any, y: Vector, weights: Vector) -> tuple[ModelState, Events]:
+        after, trace = self.update_many(state, X, y, weights=weights if len(weights) else None)
+        return after, Events(trace.prediction, trace.spread, trace.loss)
+
+    def foresee(self, state: ModelState, X: Any) -> Events:
+        mean, std = self.predict(state, X)
+        return Events(mean, std, np.full(len(mean), np.nan))
+
+    def said(self, events: Events) -> Forecast:
+        return forecast_of(self.loss, events, self.loss.score(events.prediction, events.spread))
+
+    def widen(self, state: ModelState, dim: int) -> NoReturn:
+        raise ValueError("a model has the weights that it has: no columns can join; make a new one")
+
+    def merge(self, states: Sequence[ModelState]) -> NoReturn:
+        raise ValueError("models that were learned apart do not add up: their predictions are not linear in the weights")
+
+    def describe(self, state: ModelState) -> Described:
+        raise CheckpointError(f"{self.model!r} is a function, which no checkpoint can hold: keep state.mean and state.std")
+
+    def restore(self, stored: Stored) -> ModelState:
+        raise CheckpointError("a model is a function, which no checkpoint can hold")
 
     def learn(
         self,
@@ -166,6 +192,11 @@ class Differentiable:
                 "this state belongs to another learner: its model, loss, rule, family, gradient or average differs"
             )
         return plan
+
+
+def _model_trace(trace: Trace) -> ModelTrace:
+    parts = trace.steps, trace.prediction, trace.spread, trace.loss, trace.average_loss
+    return ModelTrace(trace.state, *parts, trace.learner)
 
 
 def _refuse_unoffered(rule: Rule, family: Family, gradient: MonteCarlo | Linearised) -> None:

@@ -180,9 +180,10 @@ class Pool(Learner[PoolState]):
 
     def restore(self, stored: Stored) -> PoolState:
         states = tuple(stored.part(f"learners/{k}", one) for k, one in enumerate(self.learners))
-        mixer = self.init(*sizes_of(stored.facts)).plan
-        if any(own.plan != plan for own, plan in zip(states, mixer.plans, strict=True)):
+        sizes = sizes_of(stored.facts)
+        if any((own.plan.dim, own.plan.horizon) != sizes for own in states):
             raise CheckpointError("its learners have different numbers of features, or horizons")
+        mixer = self.init(*sizes).plan
         array = mixer.start()
         put_numbers(array, stored.facts["sums"], SUMS)
         for name, where in mixer.parts.items():
