@@ -19,9 +19,10 @@ from section import Size, main
 from timing import Work, nanoseconds_a_row
 
 import onlinevi as ovi
-from onlinevi.engine import loop as linear
+from onlinevi.engine import RECORD, many_passes
 from onlinevi.engine.kernel import OPTIONS, compose
 from onlinevi.ewa import over_rates
+from onlinevi.learners.kernels import kernel as kernel_of
 from onlinevi.learners.state import aligned_copy
 from onlinevi.losses.hinge import Hinge
 
@@ -130,16 +131,16 @@ def pooled(size: Size) -> dict[str, float]:
     X, y = unit_rows(size.rows(POOLED_ROWS), COVER_DIM)
     learner = ovi.Linear(loss=ovi.Hinge(), rule=ovi.SVB(), average=False)
     plans = [each.plan(COVER_DIM, len(y)) for each in over_rates(learner, 0.01, 10.0, count=16)]
-    kernel = linear.kernel(*plans[0].kinds, plans[0].features, loop=linear.many_passes)
-    settings, frames = np.stack([plan.settings for plan in plans]), np.stack([plan.frame for plan in plans])
-    record = np.empty((len(plans), POOL_BLOCK, linear.HELD))
+    kernel = kernel_of(*plans[0].kinds, plans[0].features, loop=many_passes)
+    settings, boxes = np.stack([plan.settings for plan in plans]), np.stack([plan.prior_and_box for plan in plans])
+    record = np.empty((len(plans), POOL_BLOCK, RECORD.missing_mean_square))
 
     def passes() -> None:
         states = np.stack([plan.start().array for plan in plans])
         for start in range(0, len(y), POOL_BLOCK):
             labels = y[start : start + POOL_BLOCK]
             block = X[start : start + POOL_BLOCK], labels, np.empty(0), states
-            kernel(*block, plans[0].sizes, settings, frames, plans[0].parameters, record[:, : len(labels)])
+            kernel(*block, plans[0].sizes, settings, boxes, plans[0].parameters, record[:, : len(labels)])
 
     works = {"SVB": ours(X, y, ovi.SVB()), "16 passes": Work(len(y), passes), "16 rates pooled": sixteen_rates(X, y)}
     times = nanoseconds_a_row(works, size.rounds)

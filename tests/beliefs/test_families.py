@@ -125,10 +125,10 @@ def test_predictions_are_linear_maps_of_the_belief() -> None:
         (lambda: MeanField(prior_std=[1.0, np.nan]), "needs a number"),
         (lambda: Box(mean=(1.0, -1.0)), "low end"),
         (lambda: Box(std=(0.5, 0.1)), "0 ≤ low ≤ high"),
-        (lambda: MeanField(prior_mean=30.0).frame(2), "must lie in the box"),
-        (lambda: MeanField(box=Box(std=(1.5, 2.0))).frame(2), "must lie in the box"),
-        (lambda: MeanField(prior_std=[1.0, 1.0, 1.0]).frame(2), "prior_std has 3 values, the data 2 features"),
-        (lambda: Point(prior_mean=[0.0]).frame(2), "prior_mean has 1 values"),
+        (lambda: MeanField(prior_mean=30.0).prior_and_box(2), "must lie in the box"),
+        (lambda: MeanField(box=Box(std=(1.5, 2.0))).prior_and_box(2), "must lie in the box"),
+        (lambda: MeanField(prior_std=[1.0, 1.0, 1.0]).prior_and_box(2), "prior_std has 3 values, the data 2 features"),
+        (lambda: Point(prior_mean=[0.0]).prior_and_box(2), "prior_mean has 1 values"),
     ],
 )
 def test_bad_settings_are_refused(make, message: str) -> None:  # type: ignore[no-untyped-def]

@@ -98,8 +98,8 @@ def test_merging_shards_is_bayes_on_all_of_them() -> None:
         (lambda: ovi.Linear(loss=ovi.Hinge(ridge=0.1), rule=ovi.Implicit(), family=FREE), "ridge.*prior_std"),
         (lambda: ovi.FullCovariance(box=ovi.Box()), "means only"),
         (lambda: ovi.FullCovariance(prior_std=0.0), "must be > 0"),
-        (lambda: ovi.FullCovariance(prior_std=[1.0, 1.0]).frame(3), "prior_std has 2 values, the data 3 features"),
-        (lambda: ovi.FullCovariance(prior_mean=30.0).frame(2), "must lie in the box"),
+        (lambda: ovi.FullCovariance(prior_std=[1.0, 1.0]).prior_and_box(3), "prior_std has 2 values, the data 3 features"),
+        (lambda: ovi.FullCovariance(prior_mean=30.0).prior_and_box(2), "must lie in the box"),
     ],
 )
 def test_what_it_cannot_do_is_refused(make: Callable[[], object], message: str) -> None:

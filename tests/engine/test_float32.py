@@ -14,7 +14,7 @@ from scipy import sparse
 
 import onlinevi as ovi
 from onlinevi.beliefs.mean_field import Natural
-from onlinevi.engine import loop as linear
+from onlinevi.engine import SUM
 from onlinevi.engine.kernel import _Filler
 from onlinevi.engine.types import Belief, Gradient, Prior, Rates, Totals
 from onlinevi.ewa import Aggregate
@@ -44,7 +44,7 @@ def test_it_agrees_with_doubles(loss: ovi.Loss, rule: ovi.Rule) -> None:
         single = ovi.learn(X, y, loss=loss, rule=rule, dtype="float32")
         double = ovi.learn(X.astype(float), y, loss=loss, rule=rule)
         assert abs(single.average_loss[-1] - double.average_loss[-1]) < 1e-5
-        assert (single.state.array.size - linear.HEAD) * 2 - (double.state.array.size - linear.HEAD) in (0, 1)
+        assert (single.state.array.size - len(SUM)) * 2 - (double.state.array.size - len(SUM)) in (0, 1)
         for part in ("prediction", "spread", "mean", "std", "average_mean"):
             np.testing.assert_allclose(getattr(single, part), getattr(double, part), rtol=1e-4, atol=1e-4)
         np.testing.assert_allclose(single.state.gradient, double.state.gradient, rtol=1e-4, atol=1e-3)
@@ -199,7 +199,7 @@ def test_a_state_is_a_value() -> None:
 def test_counts_and_sums_go_on_where_floats_would_stand_still() -> None:
     X, y = stream(10, 5)
     array = np.array(SINGLE.init(5).array)
-    array[[linear.COUNT, linear.WEIGHT, linear.LOSS]] = 2.0**24, 2.0**24, 2.0**40
+    array[[SUM.count, SUM.weight, SUM.loss]] = 2.0**24, 2.0**24, 2.0**40
     state, trace = SINGLE.update_many(State(array, SINGLE.plan(5)), X, y)
     assert state.count == state.weight == 2**24 + 10
     assert state.loss - 2.0**40 == pytest.approx(trace.loss.sum(), rel=1e-4)

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import onlinevi as ovi
-from onlinevi.engine import loop as linear
+from onlinevi.engine import SUM
 from onlinevi.engine.loop import trust
 from onlinevi.engine.types import Belief
 
@@ -114,7 +114,7 @@ def test_without_it_and_with_a_wide_bound_nothing_changes() -> None:
     X, y = stream(ovi.Squared())
     plain, wide = (ovi.learn(X, y, loss=ovi.Squared(robust=robust), rule=ovi.NGVI()).state for robust in (None, 1e9))
     assert plain.usual_slope == 0.0 < wide.usual_slope
-    same = np.setdiff1d(np.arange(len(plain.array)), [linear.SLOPED, linear.SLOPE_SQUARE])
+    same = np.setdiff1d(np.arange(len(plain.array)), [SUM.sloped, SUM.slope_square])
     np.testing.assert_allclose(wide.array[same], plain.array[same], rtol=1e-12, atol=1e-14)
 
 

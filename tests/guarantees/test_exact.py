@@ -11,6 +11,7 @@ from helpers.catalogue import LOSSES, name, stream
 from scipy.integrate import quad
 
 import onlinevi as ovi
+from onlinevi.beliefs import named_rows
 from onlinevi.engine.types import Belief
 from onlinevi.ewa import Aggregate, Experts, Grid, TemperedGaussian, divergences
 from onlinevi.learners.linear import BadRow
@@ -25,10 +26,13 @@ def on_box(size: float, **prior: object) -> ovi.MeanField:
 def definition(grid: Grid, X: np.ndarray, y: np.ndarray) -> dict[str, np.ndarray]:
     """The paper's algorithm in a few lines, all in log-space over a list of points."""
     dim = X.shape[1]
-    frame = np.stack([np.broadcast_to(row, dim) for row in grid.family.frame(dim)])
-    axes = [low + (high - low) * (np.arange(grid.points) + 0.5) / grid.points for low, high in frame[2:4].T]
+    box = named_rows(np.stack([np.broadcast_to(row, dim) for row in grid.family.prior_and_box(dim)]))
+    axes = [
+        low + (high - low) * (np.arange(grid.points) + 0.5) / grid.points
+        for low, high in zip(box.mean_low, box.mean_high, strict=True)
+    ]
     points = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, dim)
-    log_prior, totals = -0.5 * (((points - frame[0]) / frame[1]) ** 2).sum(axis=1), np.zeros(len(points))
+    log_prior, totals = -0.5 * (((points - box.prior_mean) / box.prior_std) ** 2).sum(axis=1), np.zeros(len(points))
     scale, power = grid.rate.schedule(len(y)) if isinstance(grid.rate, ovi.Rate) else (grid.rate, 0.0)
     played = []
 

@@ -10,7 +10,8 @@ import mpmath as mp
 import numpy as np
 
 import onlinevi as ovi
-from onlinevi.engine import weigh
+from onlinevi.beliefs import PriorAndBox
+from onlinevi.engine import rates_against_prior
 from onlinevi.engine.holes import expected
 from onlinevi.engine.kernel import compose
 from onlinevi.engine.types import Belief, Expected, Gradient, Prior, Totals
@@ -102,8 +103,9 @@ def compiled(loss: ovi.Loss) -> Callable[[float, float, float], tuple[float, flo
 def play(learner: ovi.Linear, X: np.ndarray, y: np.ndarray, weights: np.ndarray | None = None, asarray=np.asarray) -> dict:
     """The game of the paper from its definition, in arrays of any library: no packed state, no compiled code."""
     loss, rule, family = learner.loss, learner.rule, learner.belief_family
-    frame = [asarray(np.broadcast_to(row, X.shape[1])) for row in family.frame(X.shape[1])]
-    prior, low, high = Prior(frame[0], frame[1]), Belief(frame[2], frame[4]), Belief(frame[3], frame[5])
+    box = PriorAndBox(*(asarray(np.broadcast_to(row, X.shape[1])) for row in family.prior_and_box(X.shape[1])))
+    prior = Prior(box.prior_mean, box.prior_std)
+    low, high = Belief(box.mean_low, box.std_low), Belief(box.mean_high, box.std_high)
     start = family.init(X.shape[1])
     belief, totals = Belief(asarray(start.mean), asarray(start.std)), Totals(0.0 * prior.mean, 0.0 * prior.mean)
     sums = {
@@ -137,10 +139,10 @@ def play(learner: ovi.Linear, X: np.ndarray, y: np.ndarray, weights: np.ndarray 
         sums["weight"] += weight
         sums["square"] += sum(square) if loss.ridge else 0.0
         totals = Totals(totals.mean + gradient.mean, totals.std + gradient.curvature * belief.std)
-        when = t + 1 if rule.looks_ahead else t
+        when = t + 1 if rule.uses_next_rate else t
         step = rule.step_rate.schedule(len(y))
         pull = rule.prior_rate.schedule(len(y)) if rule.prior_rate else (np.inf, 0.0)
-        rates = weigh(step.scale / when**step.power, pull[0] / when ** pull[1], rule.step_rate.per_variance)
+        rates = rates_against_prior(step.scale / when**step.power, pull[0] / when ** pull[1], rule.step_rate.per_variance)
         new = rule.new_belief(belief, gradient, totals, rates, prior)
         belief = Belief(
             asarray(np.clip(np.asarray(new.mean), low.mean, high.mean)),

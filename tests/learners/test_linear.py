@@ -272,7 +272,7 @@ def test_the_gil_is_released_during_a_pass() -> None:
     X, y = stream(ovi.Hinge(), count=200_000, dim=20)
     state = ovi.Linear(loss=ovi.Hinge(), rule=ovi.SVB()).init(20)
     plan, array = state.plan, state.array.copy()
-    arguments = (np.empty(0), array, plan.sizes, plan.settings, plan.frame, plan.parameters, np.empty((0, 3)))
+    arguments = (np.empty(0), array, plan.sizes, plan.settings, plan.prior_and_box, plan.parameters, np.empty((0, 3)))
     plan.dense_kernel(X[:1], y[:1], *arguments)
     running, ticks = threading.Event(), 0
 

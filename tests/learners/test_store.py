@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+from collections import namedtuple
 from dataclasses import dataclass, is_dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -17,11 +18,11 @@ from helpers.states import same_bits
 import onlinevi as ovi
 from onlinevi import ewa
 from onlinevi.checkpoint import CheckpointError
-from onlinevi.engine import loop as linear
-from onlinevi.engine import ns
+from onlinevi.engine import SUM, ns, positions
 from onlinevi.engine.types import Expected
 from onlinevi.learners import calibration, described
 from onlinevi.learners import linear as leaf
+from onlinevi.learners import state as plans
 from onlinevi.learners.store import configs
 from onlinevi.learners.store.configs import Decoder, encode
 
@@ -232,16 +233,17 @@ def test_the_first_file_of_several_classes_still_loads_and_goes_on() -> None:
 
 
 def test_every_sum_has_a_name() -> None:
-    assert sorted(leaf.SUMS.values()) == list(range(linear.HEAD))
+    assert sorted(leaf.SUMS.values()) == list(range(len(SUM)))
     assert sorted(calibration.SUMS.values()) == list(range(len(ovi.Calibration().init().array)))
 
 
 def test_an_older_file_loads_after_the_head_has_grown(saved: bytes, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The head grows by a sum in front of all others: places change, names do not."""
     before = ovi.load(path)
-    names = sorted(leaf.SUMS, key=lambda one: leaf.SUMS[one])
-    monkeypatch.setattr(linear, "HEAD", linear.HEAD + 1)
-    monkeypatch.setattr(leaf, "SUMS", {"fresh": 0} | {one: 1 + k for k, one in enumerate(names)})
+    grown = positions(namedtuple("Grown", ("fresh", *SUM._fields)))
+    for module in (leaf, plans):
+        monkeypatch.setattr(module, "SUM", grown)
+    monkeypatch.setattr(leaf, "SUMS", grown._asdict())
     one = replace(before.learner, average=not before.learner.average)  # a plan that was not made yet
     rewrite(path, saved, lambda header: header["learner"].update(average=one.average), drop={"drift"})
     with pytest.raises(CheckpointError, match="lacks 'fresh'"):

@@ -73,12 +73,12 @@ def test_a_vanishing_spread_gives_the_point_loss(loss: ovi.Loss) -> None:
 
 
 @pytest.mark.parametrize("loss", LOSSES, ids=name)
-def test_a_loss_that_rests_is_nothing_there(loss: ovi.Loss) -> None:
+def test_a_loss_that_is_flat_is_nothing_there(loss: ovi.Loss) -> None:
     y = labels(loss, np.random.default_rng(5), 401)
     a = y * np.append(np.linspace(-2.0, 2.0, 400), 1.0)  # the hinge's corner last
-    rests = np.broadcast_to(loss.rests(y, a, *loss.parameters), a.shape)
+    flat = np.broadcast_to(loss.is_flat(y, a, *loss.parameters), a.shape)
     nothing = np.all(np.equal(loss(y, a), 0.0), axis=0)
-    np.testing.assert_array_equal(rests, nothing if isinstance(loss, ovi.Hinge) else np.zeros(401, dtype=bool))
+    np.testing.assert_array_equal(flat, nothing if isinstance(loss, ovi.Hinge) else np.zeros(401, dtype=bool))
 
 
 @pytest.mark.parametrize("loss", LOSSES, ids=name)

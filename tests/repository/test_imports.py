@@ -39,23 +39,23 @@ HOLES = [
     "moments",
     "advance",
     "event_at",
-    "halves",
-    "laid_out",
+    "split_tail",
+    "interleave",
     "views",
-    "columns",
-    "returned",
+    "interleaved_views",
+    "restore",
     "squares",
-    "at",
+    "setting_at",
     "value",
-    "blur",
-    "lacks",
+    "missing_variance",
+    "is_missing",
 ]
 
 
 @pytest.mark.parametrize("name", HOLES)
 def test_a_hole_refuses_to_be_called(name: str) -> None:
-    from onlinevi.engine import holes as contract
+    from onlinevi.engine import holes
 
-    hole = getattr(contract, name)
+    hole = getattr(holes, name)
     with pytest.raises(TypeError, match="compose a kernel first"):
         hole(*[0] * hole.__code__.co_argcount)

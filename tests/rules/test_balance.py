@@ -28,10 +28,11 @@ def parts_of(loss: ovi.Loss, monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(balance, "expected", expected)
     monkeypatch.setattr(balance, "variance_after", variance_after)
-    monkeypatch.setattr(balance, "in_floats", lambda: False)
+    monkeypatch.setattr(balance, "in_float32", lambda: False)
+    monkeypatch.setattr(balance, "cast", float)
 
 
-@pytest.mark.parametrize("share", [0.0, 0.3, 100.0], ids="blur={}".format)
+@pytest.mark.parametrize("share", [0.0, 0.3, 100.0], ids="missing={}".format)
 @pytest.mark.parametrize("loss", LOSSES, ids=name)
 def test_the_fast_way_and_the_sure_way_agree(loss: ovi.Loss, share: float, monkeypatch: pytest.MonkeyPatch) -> None:
     parts_of(loss, monkeypatch)
@@ -47,16 +48,16 @@ def test_the_fast_way_and_the_sure_way_agree(loss: ovi.Loss, share: float, monke
         shares = 10.0 ** rng.uniform(-4.0, 2.0, 3)
         shares *= min(1.0, 50.0 / shares.sum())
         start, y, rate = rng.standard_normal(), labels(loss, rng, 1)[0], 10.0 ** rng.uniform(-2.0, 3.0)
-        most, blur = shares.sum(), share * min(shares.sum(), 10.0)
-        problem = Problem(y, start, rate, rate * most, most, blur)
-        seen = evaluate(loss, y, start, np.sqrt(most + blur))
+        most, missing = shares.sum(), share * min(shares.sum(), 10.0)
+        problem = Problem(y, start, rate, rate * most, most, missing)
+        seen = evaluate(loss, y, start, np.sqrt(most + missing))
         with np.errstate(all="ignore"):  # what is not finite sends the fast way to the sure one
             fast = balance.balanced(problem, shares, *NOWHERE, Slopes(seen.slope, seen.curvature), loss.parameters)
             slow = sure(problem, shares, *NOWHERE, loss.parameters)
-        assert fast.prediction == pytest.approx(slow.prediction, rel=1e-9, abs=1e-9 * np.sqrt(most + blur))
+        assert fast.prediction == pytest.approx(slow.prediction, rel=1e-9, abs=1e-9 * np.sqrt(most + missing))
         assert 1.0 + fast.growth * most == pytest.approx(1.0 + slow.growth * most, rel=1e-9)
         assert fast.slope == pytest.approx(slow.slope, rel=1e-9, abs=1e-12)
-    if share == 0.0:  # a wide blur makes all of them easy
+    if share == 0.0:  # much that is missing makes all of them easy
         assert (gave_up > 0) == (not isinstance(loss, ovi.Squared)), "the problems must try both"
 
 

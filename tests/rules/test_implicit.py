@@ -54,15 +54,15 @@ class Step:
         self.a, self.a_new = x @ old.mean, x @ new.mean
         if self.full:
             self.w = old.factor @ x
-            self.direction, reach, left = old.factor.T @ self.w, self.w @ self.w, new.factor @ x
-            self.v, self.v_new = np.sqrt(reach), np.sqrt(left @ left)
+            self.direction, mean_gain, left = old.factor.T @ self.w, self.w @ self.w, new.factor @ x
+            self.v, self.v_new = np.sqrt(mean_gain), np.sqrt(left @ left)
         elif self.point:
-            self.direction, reach, self.v, self.v_new = x, x @ x, 0.0, 0.0
+            self.direction, mean_gain, self.v, self.v_new = x, x @ x, 0.0, 0.0
         else:
             self.w = old.std * x
-            self.direction, reach = old.std * self.w, self.w @ self.w
-            self.v, self.v_new = np.sqrt(reach), np.sqrt(np.square(new.std * x).sum())
-        self.reach, self.pull = reach, rate * reach
+            self.direction, mean_gain = old.std * self.w, self.w @ self.w
+            self.v, self.v_new = np.sqrt(mean_gain), np.sqrt(np.square(new.std * x).sum())
+        self.mean_gain, self.pull = mean_gain, rate * mean_gain
         # A prediction is a rounded sum: it is known to a part of its terms, not of itself.
         self.scale = np.abs(x) @ (np.abs(old.mean) + np.abs(new.mean)) + self.v_new
         self.end = self.at(self.a_new)
@@ -113,7 +113,7 @@ class Step:
         else:
             shift = shift * (self.end.slope + self.end.curvature * (self.a - self.a_new)) / (1.0 + stiff)
             rounding = self.scale * stiff / (1.0 + stiff)
-        share = np.abs(self.direction) / self.reach if self.reach > 0.0 else 0.0 * self.direction
+        share = np.abs(self.direction) / self.mean_gain if self.mean_gain > 0.0 else 0.0 * self.direction
         tolerance = EXACT * (np.abs(self.old.mean) + np.abs(shift) + rounding * share)
         assert (np.abs(self.new.mean - self.old.mean - shift) <= tolerance).all()
 

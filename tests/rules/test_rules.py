@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 
 import onlinevi as ovi
-from onlinevi.engine import weigh
+from onlinevi.engine import rates_against_prior
 from onlinevi.engine.types import Belief, Gradient, Prior, Rates, Totals
 from onlinevi.rules.base import shrink
 
@@ -86,7 +86,7 @@ def ngvi_objective(slope: float, curvature: float, step: float, rate: float | No
 @pytest.mark.parametrize(("slope", "curvature"), EVENTS)
 @pytest.mark.parametrize(("step", "rate"), [(1.0, None), (0.3, None), (0.5, 2.0), (2.0, 0.4), (1.0, 1.0)])
 def test_ngvi_is_the_argmin_of_its_problem(slope: float, curvature: float, step: float, rate: float | None) -> None:
-    rates = weigh(step, np.inf if rate is None else rate, False)
+    rates = rates_against_prior(step, np.inf if rate is None else rate, False)
     got = ovi.NGVI.new_belief(BELIEF, Gradient(slope, curvature), Totals(0.0, 0.0), rates, PRIOR)
     assert_same(got, argmin(ngvi_objective(slope, curvature, step, rate), BELIEF))
 
@@ -99,7 +99,8 @@ def test_the_printed_weight_of_ngvi_is_right_at_rate_one_only(rate: float) -> No
     precision = (1 - printed) / BELIEF.std**2 + printed / PRIOR.std**2 + rate * printed * curvature
     shift = printed * (BELIEF.mean - PRIOR.mean) / PRIOR.std**2 + rate * printed * slope
     paper = Belief(BELIEF.mean - shift / precision, precision**-0.5)
-    ours = ovi.NGVI.new_belief(BELIEF, Gradient(slope, curvature), Totals(0.0, 0.0), weigh(step, rate, False), PRIOR)
+    rates = rates_against_prior(step, rate, False)
+    ours = ovi.NGVI.new_belief(BELIEF, Gradient(slope, curvature), Totals(0.0, 0.0), rates, PRIOR)
     objective = ngvi_objective(slope, curvature, step, rate)
     excess = objective(paper) - objective(ours)
     assert excess == pytest.approx(0.0, abs=1e-15) if rate == 1.0 else excess > 1e-3
@@ -151,7 +152,7 @@ def test_a_spread_stays_nonnegative_and_never_grows(rule: ovi.Rule, event: tuple
     prior = Prior(0.0, 1.0)
     before = Belief(0.3, np.float64(std))
     pull = 2.0 if rule.prior_rate else np.inf
-    rates = weigh(rate, pull, rule.step_rate.per_variance)
+    rates = rates_against_prior(rate, pull, rule.step_rate.per_variance)
     if rule.keeps_std_total:  # its spread is a function of the sum
         total = Totals(0.0, np.float64(1.0 / std))
         before = rule.new_belief(before, Gradient(0.0, 0.0), total, rates, prior)

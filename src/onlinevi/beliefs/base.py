@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Self, TypeAlias
+from typing import Any, ClassVar, NamedTuple, Self, TypeAlias
 
 import numpy as np
 
@@ -14,8 +14,23 @@ from onlinevi.engine import Belief, Event, Moments, Real, Vector
 PerCoordinate: TypeAlias = float | Sequence[float]
 """One value for all coordinates, or one each."""
 
-PRIOR_MEAN, PRIOR_STD, MEAN_LOW, MEAN_HIGH, STD_LOW, STD_HIGH = range(6)
-"""The rows of a frame: the prior and the box as the compiled loop reads them."""
+
+class PriorAndBox(NamedTuple):
+    """The prior and the box as the loop reads them: for each field one value for all coordinates, or a vector of one each."""
+
+    prior_mean: Any
+    prior_std: Any
+    mean_low: Any
+    mean_high: Any
+    std_low: Any
+    std_high: Any
+
+
+def named_rows(prior_and_box: Any) -> PriorAndBox:
+    """The rows of ``Family.prior_and_box`` by their names, for Python and for compiled code, which knows no star here."""
+    return PriorAndBox(
+        prior_and_box[0], prior_and_box[1], prior_and_box[2], prior_and_box[3], prior_and_box[4], prior_and_box[5]
+    )
 
 
 @dataclass(frozen=True)
@@ -66,8 +81,8 @@ def check_std(std: PerCoordinate) -> None:
 
 def edges(family: Family, dim: int) -> tuple[Vector, Vector, Vector, Vector]:
     """(mean low, mean high, std low, std high) of the family's box, one value a coordinate."""
-    rows = np.atleast_2d(family.frame(dim).T).T
-    low, high, std_low, std_high = (np.broadcast_to(rows[row], (dim,)) for row in (MEAN_LOW, MEAN_HIGH, STD_LOW, STD_HIGH))
+    rows = np.atleast_2d(family.prior_and_box(dim).T).T
+    low, high, std_low, std_high = (np.broadcast_to(row, (dim,)) for row in named_rows(rows)[2:])
     return low, high, std_low, std_high if family.gaussian else np.zeros(dim)
 
 
@@ -85,8 +100,8 @@ class Family:
         """The prior's std, 1 where the family has none: rates are then plain."""
         return 1.0
 
-    def frame(self, dim: int) -> Vector:
-        """The prior and the box, six rows: one value a row, or one a coordinate where any differs between coordinates."""
+    def prior_and_box(self, dim: int) -> Vector:
+        """The rows of ``PriorAndBox`` as one array: one value each, or one for each coordinate where any row has those."""
         box = self.box or Box(mean=None, std=None)
         mean_low, mean_high = box.mean or (-math.inf, math.inf)
         std_low, std_high = box.std or (0.0, math.inf)
@@ -96,14 +111,15 @@ class Family:
         for name, row in zip(("prior_mean", "prior_std", "box low", "box high"), rows, strict=False):
             if row.ndim and len(row) != dim:
                 raise ValueError(f"{name} has {len(row)} values, the data {dim} features: give one value, or one each")
-        frame = np.ascontiguousarray(np.stack(np.broadcast_arrays(*rows)))
-        inside = (frame[MEAN_LOW] <= frame[PRIOR_MEAN]) & (frame[PRIOR_MEAN] <= frame[MEAN_HIGH])
-        inside &= (frame[STD_LOW] <= frame[PRIOR_STD]) & (frame[PRIOR_STD] <= frame[STD_HIGH])
+        stacked = np.ascontiguousarray(np.stack(np.broadcast_arrays(*rows)))
+        named = named_rows(stacked)
+        inside = (named.mean_low <= named.prior_mean) & (named.prior_mean <= named.mean_high)
+        inside &= (named.std_low <= named.prior_std) & (named.prior_std <= named.std_high)
         if not inside.all():
             raise ValueError(f"{self}: the prior must lie in the box; move prior_mean, or widen the box")
-        return frame
+        return stacked
 
-    # What a family must give the compiled loop; ``contract.py`` says what each does.
+    # What a family must give the loop; ``engine.holes`` says what each does.
     views: Callable[..., Any]
     moments: Callable[..., Moments]
     missing_variance: Callable[..., Real]
@@ -112,18 +128,20 @@ class Family:
     advance: Callable[..., None]
     forget: Callable[..., None]
 
-    @staticmethod
-    def expect(views: Any, rows: Any, event: Event) -> None:
-        """Nothing: dense rows touch all coordinates in order, and memory needs no word."""
-
-    @staticmethod
-    def columns(table: Any) -> Any:
-        """None: a belief that is no bundle of vectors stays as it is packed."""
-
     @classmethod
-    def advance_for(cls, rule: Any, *, sparse: bool = False) -> Callable[..., None]:
+    def advance_for(cls, rule: Any) -> Callable[..., None]:
         """How this family applies that kind of rule."""
         return cls.advance
+
+    # For speed alone, and for sparse rows: a family that leaves these out has the same numbers.
+    interleaved_views: ClassVar[Callable[..., Any] | None] = None
+    """``views`` as columns of a table with a line for each coordinate; None for a belief that is no bundle of vectors."""
+    advance_vectorised: ClassVar[Callable[..., None] | None] = None
+    """``advance`` in vectors, for steps that take a root; None where ``advance`` serves."""
+
+    @staticmethod
+    def prefetch_row(views: Any, rows: Any, event: Event) -> None:
+        """Does nothing: memory sees coming what is read in order."""
 
     def check_rule(self, rule: Any) -> None:
         """Refuse a rule that this family has no step for."""
@@ -143,7 +161,7 @@ class Family:
         raise TypeError("a family needs an unpack")
 
     def widened(self, dim: int) -> Self:
-        """For more coordinates: where each has a prior and bounds of its own, the new ones have the last one's."""
+        """The family for more coordinates: where each has a prior and bounds of its own, the new ones have the last one's."""
         priors = {name: _longer(getattr(self, name), dim) for name in ("prior_mean", "prior_std") if hasattr(self, name)}
         box = self.box
         if box is not None and box.mean is not None:
@@ -152,9 +170,8 @@ class Family:
 
     def project(self, belief: Belief) -> Belief:
         """The nearest belief in the box."""
-        frame = self.frame(len(belief.mean))
-        mean = np.clip(belief.mean, frame[MEAN_LOW], frame[MEAN_HIGH])
-        return Belief(mean, np.clip(belief.std, frame[STD_LOW], frame[STD_HIGH]))
+        box = named_rows(self.prior_and_box(len(belief.mean)))
+        return Belief(np.clip(belief.mean, box.mean_low, box.mean_high), np.clip(belief.std, box.std_low, box.std_high))
 
     def natural(self, belief: Any) -> Any:
         """The natural parameters λ of a belief."""
@@ -181,10 +198,10 @@ class Family:
     def predict_missing(self, belief: Belief, x: Any) -> tuple[Any, Any]:
         """The same where NaN is a missing value, N(0, 1): it adds nothing to the mean, and E[θ_j²] to the variance."""
         if hasattr(x, "tocsr"):
-            filled, lacks = x.tocsr().astype(float), x.tocsr().astype(float)
-            lacks.data = np.isnan(filled.data).astype(float)
-            filled.data = np.where(np.isnan(filled.data), 0.0, filled.data)
+            known, missing = x.tocsr().astype(float), x.tocsr().astype(float)
+            missing.data = np.isnan(known.data).astype(float)
+            known.data = np.where(np.isnan(known.data), 0.0, known.data)
         else:
-            filled, lacks = np.where(np.isnan(x), 0.0, x), np.isnan(x).astype(float)
-        mean, variance = self.predict(belief, filled)
-        return mean, variance + lacks @ (np.square(belief.mean) + np.square(belief.std))
+            known, missing = np.where(np.isnan(x), 0.0, x), np.isnan(x).astype(float)
+        mean, variance = self.predict(belief, known)
+        return mean, variance + missing @ (np.square(belief.mean) + np.square(belief.std))

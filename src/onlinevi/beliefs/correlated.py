@@ -7,8 +7,8 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from onlinevi.beliefs.base import MEAN_HIGH, MEAN_LOW, Box, Family, PerCoordinate, check_std, frozen
-from onlinevi.engine import Belief, Event, Gradient, Moments, Prior, Real, Totals, Turn, ns
+from onlinevi.beliefs.base import Box, Family, PerCoordinate, check_std, frozen, named_rows
+from onlinevi.engine import Belief, Event, Gradient, Moments, Prior, Real, StepInputs, Totals, ns
 from onlinevi.engine.holes import new_belief
 
 
@@ -34,8 +34,8 @@ class Correlated(Family):
         return self.prior_std
 
     def project(self, belief: Any) -> Any:
-        frame = self.frame(len(belief.mean))
-        return belief._replace(mean=np.clip(belief.mean, frame[MEAN_LOW], frame[MEAN_HIGH]))
+        box = named_rows(self.prior_and_box(len(belief.mean)))
+        return belief._replace(mean=np.clip(belief.mean, box.mean_low, box.mean_high))
 
     @staticmethod
     def variance_after(views: Any, rows: Any, event: Event, law: Moments, growth: Real) -> tuple[Real, Real]:
@@ -44,18 +44,18 @@ class Correlated(Family):
 
 
 class Conditioned(NamedTuple):
-    """P' = P + growth·xxᵀ, mean' = mean + shift·Σx."""
+    """What an event adds to a belief: P' = P + growth·xxᵀ, mean' = mean + shift·Σx."""
 
     growth: Real
     shift: Real
 
 
-def conditioned(turn: Turn) -> Conditioned:
+def conditioned(inputs: StepInputs) -> Conditioned:
     """The rule moves the law of the prediction from N(a, v²) to N(a', v'²); given the prediction, all else stays as it was.
 
     Then 1 + growth·v² = (v/v')². A prediction without a spread moves nothing.
     """
-    law, _, taken, _, rates = turn
+    law, taken, rates = inputs.law, inputs.taken, inputs.rates
     spread = ns.sqrt(law.variance)
     if not spread > 0.0:
         return Conditioned(0.0, 0.0)

@@ -10,61 +10,61 @@ from typing import Any
 
 import numpy as np
 
-from onlinevi.beliefs.base import MEAN_HIGH, MEAN_LOW, PRIOR_MEAN, PRIOR_STD, STD_HIGH, STD_LOW
+from onlinevi.beliefs.base import named_rows
 from onlinevi.beliefs.full_steps import condition, start_of
-from onlinevi.beliefs.low_rank_steps import decompose, gather, reach
+from onlinevi.beliefs.low_rank_steps import apply_covariance, decompose, gather
 from onlinevi.engine import Real, ns
-from onlinevi.engine.holes import at
+from onlinevi.engine.holes import setting_at
 
 LOG_HALF = -math.log(2.0)
 
 
-def point(views: Any, frame: Any, discount: Real, count: Real) -> None:
+def point(views: Any, prior_and_box: Any, discount: Real, count: Real) -> None:
     """Gaussians of one covariance mix to the mixed mean: that is what is left of it without a spread."""
-    mean, prior_mean, low, high = views[0], frame[PRIOR_MEAN], frame[MEAN_LOW], frame[MEAN_HIGH]
+    mean, box = views[0], named_rows(prior_and_box)
     for j in range(len(mean)):
-        mean[j] = between(at(low, j), discount * mean[j] + (1.0 - discount) * at(prior_mean, j), at(high, j))
+        mixed = discount * mean[j] + (1.0 - discount) * setting_at(box.prior_mean, j)
+        mean[j] = between(setting_at(box.mean_low, j), mixed, setting_at(box.mean_high, j))
 
 
-def mean_field(views: Any, frame: Any, discount: Real, count: Real) -> None:
-    """Precisions relative to the belief's, so that a std of 0 divides nothing: it is infinite precision, and stays."""
-    mean, std, prior_mean, prior_std = views[0], views[1], frame[PRIOR_MEAN], frame[PRIOR_STD]
-    mean_low, mean_high, std_low, std_high = frame[MEAN_LOW], frame[MEAN_HIGH], frame[STD_LOW], frame[STD_HIGH]
+def mean_field(views: Any, prior_and_box: Any, discount: Real, count: Real) -> None:
+    """Precisions are relative to the belief's, so that a std of 0 divides nothing: it is infinite precision, and stays."""
+    mean, std, box = views[0], views[1], named_rows(prior_and_box)
     for j in range(len(mean)):
-        to_prior = std[j] / at(prior_std, j)
+        to_prior = std[j] / setting_at(box.prior_std, j)
         from_prior = (1.0 - discount) * to_prior * to_prior
         precision = discount + from_prior
-        back = from_prior / precision * (at(prior_mean, j) - mean[j])
-        mean[j] = between(at(mean_low, j), mean[j] + back, at(mean_high, j))
-        std[j] = between(at(std_low, j), std[j] / ns.sqrt(precision), at(std_high, j))
+        back = from_prior / precision * (setting_at(box.prior_mean, j) - mean[j])
+        mean[j] = between(setting_at(box.mean_low, j), mean[j] + back, setting_at(box.mean_high, j))
+        std[j] = between(setting_at(box.std_low, j), std[j] / ns.sqrt(precision), setting_at(box.std_high, j))
 
 
-def low_rank(views: Any, frame: Any, discount: Real, count: Real) -> None:
+def low_rank(views: Any, prior_and_box: Any, discount: Real, count: Real) -> None:
     """P' = γP + (1 − γ)P₁ has γu + (1 − γ)P₁ and √γ·W; mean' = mean + P'⁻¹(1 − γ)P₁(prior mean − mean), by Woodbury."""
     mean, diagonal, columns, row, root = views.mean, views.diagonal, views.columns, views.row, ns.sqrt(discount)
-    prior_mean, prior_std, low, high = frame[PRIOR_MEAN], frame[PRIOR_STD], frame[MEAN_LOW], frame[MEAN_HIGH]
+    box = named_rows(prior_and_box)
     for j in range(len(mean)):
-        from_prior = (1.0 - discount) / (at(prior_std, j) * at(prior_std, j))
+        from_prior = (1.0 - discount) / (setting_at(box.prior_std, j) * setting_at(box.prior_std, j))
         diagonal[j] = discount * diagonal[j] + from_prior
-        row[j] = from_prior * (at(prior_mean, j) - mean[j])
+        row[j] = from_prior * (setting_at(box.prior_mean, j) - mean[j])
     for k in range(len(columns)):
         columns[k] *= root
     gather(views, 0.0)
     decompose(views.lower)
-    reach(views)
+    apply_covariance(views)
     for j in range(len(mean)):
-        mean[j] = between(at(low, j), mean[j] + views.reached[j], at(high, j))
+        mean[j] = between(setting_at(box.mean_low, j), mean[j] + views.covariance_x[j], setting_at(box.mean_high, j))
 
 
-def full(views: Any, frame: Any, discount: Real, count: Real) -> None:
+def full(views: Any, prior_and_box: Any, discount: Real, count: Real) -> None:
     """P' = γP, then the prior's share comes back to some coordinates: all at every event would cost O(d³).
 
     A coordinate's turn comes every ``period`` events and gives back what the prior lost there since the last one, as an
     observation of its prior mean. After t events P = Σ_s γ^(t−s+1)·κ_s·x_s·x_sᵀ + diag(share/prior_std²), and the share,
     1 at a turn and times γ after it, is never below ½.
     """
-    mean, factor, _, _, w, reached = views
-    prior_mean, prior_std, low, high = frame[PRIOR_MEAN], frame[PRIOR_STD], frame[MEAN_LOW], frame[MEAN_HIGH]
+    mean, factor, _, _, w, covariance_x = views
+    box = named_rows(prior_and_box)
     dim, events, wider, decay = len(mean), int(count), 1.0 / ns.sqrt(discount), ns.log1p(discount - 1.0)
     for k in range(len(factor)):
         factor[k] *= wider
@@ -72,13 +72,13 @@ def full(views: Any, frame: Any, discount: Real, count: Real) -> None:
     lost = 1.0 - ns.exp(decay * min(events, period))
     for j in range(events % period, dim, period):
         # The row is e_j/prior_std: so no square of a std is formed.
-        scale = 1.0 / at(prior_std, j)
+        scale = 1.0 / setting_at(box.prior_std, j)
         for k in range(j + 1):
             w[k] = factor[start_of(k, dim) + np.uint64(j)] * scale
-        gap = (at(prior_mean, j) - mean[j]) * scale
+        gap = (setting_at(box.prior_mean, j) - mean[j]) * scale
         shift = lost * gap / condition(views, lost, j + 1)
         for k in range(dim):
-            mean[k] = between(at(low, k), mean[k] + shift * reached[k], at(high, k))
+            mean[k] = between(setting_at(box.mean_low, k), mean[k] + shift * covariance_x[k], setting_at(box.mean_high, k))
 
 
 def between(low: Real, value: Real, high: Real) -> Real:

@@ -132,13 +132,13 @@ class FullCovariance(Correlated):
 
     views = staticmethod(full_steps.views)
     moments = staticmethod(full_steps.moments)
-    missing_variance = staticmethod(full_steps.missing_variance)
+    missing_variance = staticmethod(full_steps.variance_of_missing)
     squares = staticmethod(full_steps.squares)
     forget = staticmethod(forgetting.full)
 
     @classmethod
-    def advance_for(cls, rule: Any, *, sparse: bool = False) -> Callable[..., None]:
-        return full_steps.BY_FRAME[rule.frame]
+    def advance_for(cls, rule: Any) -> Callable[..., None]:
+        return full_steps.BY_GEOMETRY[rule.geometry]
 
 
 @lru_cache(maxsize=16)

@@ -11,19 +11,19 @@ from typing import Any
 
 import numpy as np
 
-from onlinevi.beliefs.base import MEAN_HIGH, MEAN_LOW, PRIOR_MEAN, PRIOR_STD
+from onlinevi.beliefs.base import named_rows
 from onlinevi.beliefs.correlated import conditioned
-from onlinevi.engine import Belief, Event, Frame, Gradient, Moments, Prior, Real, Slopes, Totals, Turn, ns
-from onlinevi.engine.holes import at, blur, keeps_std_total, lacks, new_belief, value
+from onlinevi.engine import Belief, Event, Geometry, Gradient, Moments, Prior, Real, Slopes, StepInputs, Totals, ns
+from onlinevi.engine.holes import is_missing, keeps_std_total, missing_variance, new_belief, setting_at, value
 
 
 def views(belief: Any, totals: Any, dim: int) -> Any:
-    """Mean, C, Σ gradient in the mean, Σ gradient in C; room for w and for S."""
+    """The vectors are the mean, C, Σ gradient in the mean, Σ gradient in C, and room for w and for S."""
     return belief[:dim], belief[dim:], totals[:dim], totals[dim:], np.empty(dim), np.empty(dim)
 
 
 def start_of(i: int, dim: int) -> Any:
-    """So that C_ij lies at start_of(i) + j. Unsigned: there is no look for negative indices."""
+    """C_ij lies at start_of(i) + j. The index is unsigned: there is no look for negative ones."""
     return np.uint64(i * (2 * dim - i - 1) // 2)
 
 
@@ -41,15 +41,15 @@ def moments(views: Any, rows: Any, event: Event) -> Moments:
         w[k] = total
         variance += total * total
         spread_square += total * total * row_square  # Σ_{j ≥ k} x_j², as rows come from the last one up
-    return Moments(prediction, variance, variance, row_square, spread_square, blur(views, rows, event))
+    return Moments(prediction, variance, variance, row_square, spread_square, missing_variance(views, rows, event))
 
 
-def missing_variance(views: Any, rows: Any, event: Event) -> Real:
+def variance_of_missing(views: Any, rows: Any, event: Event) -> Real:
     """mean_j² + Σ_jj for each missing j; Σ_jj is the squared length of C's column."""
     mean, factor, _, _, _, _ = views
     dim, total = len(mean), 0.0
     for j in range(dim):
-        if lacks(rows, event, j):
+        if is_missing(rows, event, j):
             total += mean[j] * mean[j]
             for k in range(j + 1):
                 entry = factor[start_of(k, dim) + np.uint64(j)]
@@ -67,19 +67,19 @@ def squares(views: Any) -> tuple[Real, Real]:
     return means, factors
 
 
-def in_entries(views: Any, rows: Any, event: Event, turn: Turn, frame: Any) -> None:
+def in_entries(views: Any, rows: Any, event: Event, inputs: StepInputs, prior_and_box: Any) -> None:
     """Each entry of C moves by itself: above the diagonal as a mean does, on it as a std does. ∂E/∂C_kj = e2·w_k·x_j."""
     mean, factor, mean_total, factor_total, w, _ = views
-    _, seen, taken, ridge, rates = turn
-    prior_mean, prior_std, low, high = frame[PRIOR_MEAN], frame[PRIOR_STD], frame[MEAN_LOW], frame[MEAN_HIGH]
+    _, seen, taken, ridge, rates, _ = inputs
+    box = named_rows(prior_and_box)
     dim = len(mean)
     for j in range(dim):
         x, pull = value(rows, event, j), ridge * mean[j]
         gradient = taken.slope * x + pull
         mean_total[j] += seen.slope * x + pull
-        prior = Prior(at(prior_mean, j), at(prior_std, j))
+        prior = Prior(setting_at(box.prior_mean, j), setting_at(box.prior_std, j))
         new = new_belief(Belief(mean[j], 1.0), Gradient(gradient, 0.0), Totals(mean_total[j], 0.0), rates, prior)
-        mean[j] = ns.minimum(ns.maximum(new.mean, at(low, j)), at(high, j))
+        mean[j] = ns.minimum(ns.maximum(new.mean, setting_at(box.mean_low, j)), setting_at(box.mean_high, j))
     for k in range(dim):
         start, force = start_of(k, dim), taken.curvature * w[k]
         total = 0.0
@@ -89,21 +89,21 @@ def in_entries(views: Any, rows: Any, event: Event, turn: Turn, frame: Any) -> N
             if keeps_std_total():
                 total = factor_total[start + j] + gradient
                 factor_total[start + j] = total
-            prior = Prior(0.0, at(prior_std, j))
+            prior = Prior(0.0, setting_at(box.prior_std, j))
             factor[start + j] = new_belief(Belief(entry, 1.0), Gradient(gradient, 0.0), Totals(total, 0.0), rates, prior).mean
         place = start + np.uint64(k)
         if keeps_std_total():
-            prior = Prior(0.0, at(prior_std, k))
+            prior = Prior(0.0, setting_at(box.prior_std, k))
             totals = Totals(0.0, factor_total[place])
             factor[place] = new_belief(Belief(0.0, 1.0), Gradient(0.0, 0.0), totals, rates, prior).std
         else:
             factor[place] = ns.maximum(factor[place], 0.0)  # a gradient step, back to where a factor is one
 
 
-def whitened(views: Any, rows: Any, event: Event, turn: Turn, frame: Any) -> None:
+def whitened(views: Any, rows: Any, event: Event, inputs: StepInputs, prior_and_box: Any) -> None:
     """R moves from the identity: entry (k, j) has the gradient e2·w_k·w_j, above the diagonal as a mean, on it as a std."""
     mean, _, _, _, w, _ = views
-    _, _, taken, _, rates = turn
+    taken, rates = inputs.taken, inputs.rates
     dim, still, none = len(mean), Belief(0.0, 1.0), Totals(0.0, 0.0)
     prior = Prior(0.0, 1.0)
     clear_sum(views)
@@ -112,14 +112,14 @@ def whitened(views: Any, rows: Any, event: Event, turn: Turn, frame: Any) -> Non
         new = new_belief(still, Gradient(force, force * w[k]), none, rates, prior)
         fold_row(views, k, new.std, new.mean)
     shift = new_belief(still, Gradient(taken.slope, 0.0), none, rates, prior).mean
-    move_mean(views, rows, event, turn.seen, shift, frame)
+    move_mean(views, rows, event, inputs.seen, shift, prior_and_box)
 
 
-def by_prediction(views: Any, rows: Any, event: Event, turn: Turn, frame: Any) -> None:
+def by_prediction(views: Any, rows: Any, event: Event, inputs: StepInputs, prior_and_box: Any) -> None:
     """P' = P + growth·xxᵀ: R is the factor of I − k·wwᵀ, written in the sums of w² from below, which only add."""
-    growth, shift = conditioned(turn)
+    growth, shift = conditioned(inputs)
     condition(views, growth, len(views[4]))
-    move_mean(views, rows, event, turn.seen, shift, frame)
+    move_mean(views, rows, event, inputs.seen, shift, prior_and_box)
 
 
 def condition(views: Any, growth: Real, count: int) -> Real:
@@ -152,13 +152,13 @@ def fold_row(views: Any, k: int, scale: Real, shift: Real) -> None:
         total[j] = below + weight * entry
 
 
-def move_mean(views: Any, rows: Any, event: Event, seen: Slopes, shift: Real, frame: Any) -> None:
-    """mean + shift·Σx, in the box; S is Σx by now."""
+def move_mean(views: Any, rows: Any, event: Event, seen: Slopes, shift: Real, prior_and_box: Any) -> None:
+    """The mean becomes mean + shift·Σx, in the box; S is Σx by now."""
     mean, _, mean_total, _, _, total = views
-    low, high = frame[MEAN_LOW], frame[MEAN_HIGH]
+    box = named_rows(prior_and_box)
     for j in range(len(mean)):
         mean_total[j] += seen.slope * value(rows, event, j)
-        mean[j] = ns.minimum(ns.maximum(mean[j] + shift * total[j], at(low, j)), at(high, j))
+        mean[j] = ns.minimum(ns.maximum(mean[j] + shift * total[j], setting_at(box.mean_low, j)), setting_at(box.mean_high, j))
 
 
-BY_FRAME = {Frame.ENTRIES: in_entries, Frame.WHITENED: whitened, Frame.PREDICTION: by_prediction}
+BY_GEOMETRY = {Geometry.ENTRIES: in_entries, Geometry.WHITENED: whitened, Geometry.PREDICTION: by_prediction}

@@ -13,7 +13,7 @@ import numpy as np
 
 from onlinevi.beliefs import forgetting, low_rank_steps
 from onlinevi.beliefs.correlated import Correlated
-from onlinevi.engine import Frame, Vector
+from onlinevi.engine import Geometry, Vector
 
 
 class LowRankBelief(NamedTuple):
@@ -74,7 +74,7 @@ class LowRank(Correlated):
             raise ValueError(f"prior_std={self.prior_std!r}: 1/prior_std² must be a float; rescale the features")
 
     def check_rule(self, rule: Any) -> None:
-        if rule.frame is not Frame.PREDICTION:
+        if rule.geometry is not Geometry.PREDICTION:
             raise ValueError(
                 f"{type(rule).__name__} moves the entries of a triangular factor of the covariance, which a low-rank "
                 "precision has not: use NGVI() or Implicit(), or FullCovariance()"
@@ -158,7 +158,7 @@ class LowRank(Correlated):
 
     views = staticmethod(low_rank_steps.views)
     moments = staticmethod(low_rank_steps.moments)
-    missing_variance = staticmethod(low_rank_steps.missing_variance)
+    missing_variance = staticmethod(low_rank_steps.variance_of_missing)
     squares = staticmethod(low_rank_steps.squares)
     advance = staticmethod(low_rank_steps.by_prediction)
     forget = staticmethod(forgetting.low_rank)

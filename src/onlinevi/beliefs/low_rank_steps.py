@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from onlinevi.beliefs.base import MEAN_HIGH, MEAN_LOW
+from onlinevi.beliefs.base import named_rows
 from onlinevi.beliefs.correlated import conditioned
-from onlinevi.engine import Event, Moments, Real, Turn, ns
-from onlinevi.engine.holes import at, blur, lacks, value
+from onlinevi.engine import Event, Moments, Real, StepInputs, ns
+from onlinevi.engine.holes import is_missing, missing_variance, setting_at, value
 
 BLOCK = 128
 """How many coordinates are worked on at a time: W's part of them stays in the nearest cache."""
@@ -34,7 +34,7 @@ class Views(NamedTuple):
     mean_total: Any
     row: Any
     """x."""
-    reached: Any
+    covariance_x: Any
     """Σx."""
     within: Any
     """WᵀΣx."""
@@ -74,17 +74,17 @@ def moments(views: Views, rows: Any, event: Event) -> Moments:
         row_square += x * x
     gather(views, row_square)
     decompose(views.lower)
-    reach(views)
-    diagonal, reached, within, variance = views.diagonal, views.reached, views.within, 0.0
+    apply_covariance(views)
+    diagonal, covariance_x, within, variance = views.diagonal, views.covariance_x, views.within, 0.0
     for j in range(len(mean)):
-        variance += diagonal[j] * reached[j] * reached[j]
+        variance += diagonal[j] * covariance_x[j] * covariance_x[j]
     for k in range(len(within)):
         variance += within[k] * within[k]
     # ‖∂E/∂S‖² = e2²·v²·‖x‖² for the root S of Σ, Σ = SᵀS, and for every rotation of it: no one root is preferred here.
-    return Moments(prediction, variance, variance, row_square, variance * row_square, blur(views, rows, event))
+    return Moments(prediction, variance, variance, row_square, variance * row_square, missing_variance(views, rows, event))
 
 
-def missing_variance(views: Views, rows: Any, event: Event) -> Real:
+def variance_of_missing(views: Views, rows: Any, event: Event) -> Real:
     """mean_j² + Σ_jj for each missing j, by K's factor that ``moments`` left: Σ_jj = (1 − ‖L⁻¹W_j‖²/u_j)/u_j.
 
     The difference is exact to 1e-16/u_j: enough for a variance that is added to others.
@@ -92,7 +92,7 @@ def missing_variance(views: Views, rows: Any, event: Event) -> Real:
     mean, diagonal, columns, inside = views.mean, views.diagonal, views.columns, views.rest
     dim, total = len(mean), 0.0
     for j in range(dim):
-        if lacks(rows, event, j):
+        if is_missing(rows, event, j):
             for k in range(len(inside)):
                 inside[k] = columns[place(k * dim + j)]
             forward(views.lower, inside)
@@ -102,18 +102,19 @@ def missing_variance(views: Views, rows: Any, event: Event) -> Real:
 
 
 def squares(views: Views) -> tuple[Real, Real]:
-    """Not asked for: a ridge is refused."""
+    """Nobody asks for them: a ridge is refused."""
     return 0.0, 0.0
 
 
-def by_prediction(views: Views, rows: Any, event: Event, turn: Turn, frame: Any) -> None:
+def by_prediction(views: Views, rows: Any, event: Event, inputs: StepInputs, prior_and_box: Any) -> None:
     """P' = P + growth·xxᵀ as nearly as the rank allows; the mean moves along the exact Σx."""
-    growth, shift = conditioned(turn)
-    mean, mean_total, row, reached = views.mean, views.mean_total, views.row, views.reached
-    low, high = frame[MEAN_LOW], frame[MEAN_HIGH]
+    growth, shift = conditioned(inputs)
+    mean, mean_total, row, covariance_x = views.mean, views.mean_total, views.row, views.covariance_x
+    box = named_rows(prior_and_box)
     for j in range(len(mean)):
-        mean_total[j] += turn.seen.slope * row[j]
-        mean[j] = ns.minimum(ns.maximum(mean[j] + shift * reached[j], at(low, j)), at(high, j))
+        mean_total[j] += inputs.seen.slope * row[j]
+        moved = mean[j] + shift * covariance_x[j]
+        mean[j] = ns.minimum(ns.maximum(moved, setting_at(box.mean_low, j)), setting_at(box.mean_high, j))
     if not growth <= 0.0:
         absorb(views, growth)
 
@@ -201,28 +202,28 @@ def solve(lower: Any, vector: Any) -> None:
         vector[k] = total / lower[k, k]
 
 
-def reach(views: Views) -> None:
+def apply_covariance(views: Views) -> None:
     """Σx and WᵀΣx, from WᵀU⁻¹x in ``within``.
 
     For any c, with s = U⁻¹(x − Wc): Σx = s + U⁻¹W·e and WᵀΣx = c − e, where K·e = c − Wᵀs. Woodbury's own c = K⁻¹WᵀU⁻¹x makes
     e = 0 but for rounding, which e takes back.
     """
-    diagonal, columns, reached, within, rest = views.diagonal, views.columns, views.reached, views.within, views.rest
+    diagonal, columns, covariance_x, within, rest = views.diagonal, views.columns, views.covariance_x, views.within, views.rest
     dim = len(diagonal)
     solve(views.lower, within)
     for j in range(dim):
-        reached[j] = views.row[j]
+        covariance_x[j] = views.row[j]
     for k in range(len(within)):
-        add_multiple(reached, place(0), -within[k], columns, place(k * dim), dim)
+        add_multiple(covariance_x, place(0), -within[k], columns, place(k * dim), dim)
     for j in range(dim):
-        reached[j] /= diagonal[j]
+        covariance_x[j] /= diagonal[j]
     for k in range(len(within)):
-        rest[k] = within[k] - dot(columns, place(k * dim), reached, place(0), dim)
+        rest[k] = within[k] - dot(columns, place(k * dim), covariance_x, place(0), dim)
     solve(views.lower, rest)
     for k in range(len(within)):
         start = place(k * dim)
         for j in range(place(0), place(dim)):
-            reached[j] += rest[k] * columns[start + j] / diagonal[j]
+            covariance_x[j] += rest[k] * columns[start + j] / diagonal[j]
         within[k] -= rest[k]
 
 
@@ -230,7 +231,7 @@ def absorb(views: Views, growth: Real) -> None:
     """P + growth·xxᵀ by the best W of the same rank: the weakest singular direction of [W, √growth·x] goes, and its square is
     added to u, so that the diagonal of P stays exact.
     """
-    diagonal, columns, gram, block, dropped = views.diagonal, views.columns, views.gram, views.block, views.reached
+    diagonal, columns, gram, block, dropped = views.diagonal, views.columns, views.gram, views.block, views.covariance_x
     rank, dim = len(views.within), len(diagonal)
     root, size = ns.sqrt(growth), 0.0
     gram[rank, rank] *= growth

@@ -2,29 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from onlinevi.beliefs import forgetting
-from onlinevi.beliefs.base import (
-    MEAN_HIGH,
-    MEAN_LOW,
-    PRIOR_MEAN,
-    PRIOR_STD,
-    STD_HIGH,
-    STD_LOW,
-    Box,
-    Family,
-    PerCoordinate,
-    check_std,
-    frozen,
+from onlinevi.beliefs.base import Box, Family, PerCoordinate, PriorAndBox, check_std, frozen, named_rows
+from onlinevi.engine import Belief, Event, Gradient, Moments, Prior, Real, StepInputs, Totals, Vector, ns
+from onlinevi.engine.holes import (
+    is_missing,
+    keeps_std_total,
+    missing_variance,
+    new_belief,
+    position,
+    setting_at,
+    small_step,
+    split_tail,
+    value,
 )
-from onlinevi.engine import Belief, Event, Gradient, Moments, Prior, Real, Totals, Turn, Vector, ns
-from onlinevi.engine.holes import at, blur, halves, keeps_std_total, lacks, new_belief, number, position, value
-from onlinevi.engine.reading import together
+from onlinevi.engine.reading import add_moments
 
 
 class Natural(NamedTuple):
@@ -115,16 +112,16 @@ class MeanField(Family):
         return belief[:dim], belief[dim:], totals[:dim], totals[dim:]
 
     @staticmethod
-    def columns(table: Any) -> Any:
+    def interleaved_views(table: Any) -> Any:
         return table[:, 0], table[:, 1], table[:, 2], table[:, 3 if keeps_std_total() else 2]
 
     @staticmethod
     def moments(views: Any, rows: Any, event: Event) -> Moments:
-        whole, rest = halves(event)
-        return together(_moments_of(views, rows, whole), _moments_of(views, rows, rest))
+        whole, rest = split_tail(event)
+        return add_moments(_moments_of(views, rows, whole), _moments_of(views, rows, rest))
 
     @staticmethod
-    def expect(views: Any, rows: Any, event: Event) -> None:
+    def prefetch_row(views: Any, rows: Any, event: Event) -> None:
         mean, std, mean_total, std_total = views
         for k in range(event.start, event.stop):
             j = position(rows, k)
@@ -140,13 +137,12 @@ class MeanField(Family):
         total = 0.0
         for k in range(event.start, event.stop):
             j = position(rows, k)
-            total += mean[j] * mean[j] + std[j] * std[j] if lacks(rows, event, k) else 0.0
+            total += mean[j] * mean[j] + std[j] * std[j] if is_missing(rows, event, k) else 0.0
         return total
 
     @staticmethod
     def variance_after(views: Any, rows: Any, event: Event, law: Moments, growth: Real) -> tuple[Real, Real]:
         _, std, _, _ = views
-        growth = number(growth)
         variance = decay = 0.0
         for k in range(event.start, event.stop):
             spread = std[position(rows, k)] * value(rows, event, k)
@@ -165,42 +161,38 @@ class MeanField(Family):
         return means, stds
 
     @staticmethod
-    def advance(views: Any, rows: Any, event: Event, turn: Turn, frame: Any) -> None:
+    def advance(views: Any, rows: Any, event: Event, inputs: StepInputs, prior_and_box: Any) -> None:
         mean, std, mean_total, std_total = views
-        around = _around(frame)
+        box = named_rows(prior_and_box)
         for k in range(event.start, event.stop):
             j = position(rows, k)
-            totals = Totals(mean_total[j], std_total[j] if keeps_std_total() else number(0.0))
-            new, totals = _stepped(Belief(mean[j], std[j]), totals, value(rows, event, k), turn, around, j)
+            totals = Totals(mean_total[j], std_total[j] if keeps_std_total() else 0.0)
+            new, totals = _stepped(Belief(mean[j], std[j]), totals, value(rows, event, k), inputs, box, j)
             mean[j], std[j], mean_total[j] = new.mean, new.std, totals.mean
             if keeps_std_total():
                 std_total[j] = totals.std
 
     @staticmethod
-    def advance_together(views: Any, rows: Any, event: Event, turn: Turn, frame: Any) -> None:
-        """The same for a sparse row and a rule that takes roots: a few coordinates at a time, as vectors, and then each home.
+    def advance_vectorised(views: Any, rows: Any, event: Event, inputs: StepInputs, prior_and_box: Any) -> None:
+        """The same for a sparse row: a few coordinates at a time are stepped as vectors, and then each is written home.
 
         A compiler that does not know the coordinates to differ would take them one by one.
         """
         mean, std, mean_total, _ = views
-        around = _around(frame)
+        box = named_rows(prior_and_box)
         means, stds, totals = ns.scratch(mean), ns.scratch(mean), ns.scratch(mean)
         first = event.start
         while first < event.stop:
             count = min(np.uint64(ns.SCRATCH), event.stop - first)
             for i in range(count):
                 j = position(rows, first + i)
-                now, total = Belief(mean[j], std[j]), Totals(mean_total[j], number(0.0))
-                new, total = _stepped(now, total, value(rows, event, first + i), turn, around, j)
+                now, total = Belief(mean[j], std[j]), Totals(mean_total[j], 0.0)
+                new, total = _stepped(now, total, value(rows, event, first + i), inputs, box, j)
                 means[i], stds[i], totals[i] = new.mean, new.std, total.mean
             for i in range(count):
                 j = position(rows, first + i)
                 mean[j], std[j], mean_total[j] = means[i], stds[i], totals[i]
             first += count
-
-    @classmethod
-    def advance_for(cls, rule: Any, *, sparse: bool = False) -> Callable[..., None]:
-        return cls.advance_together if sparse and rule.takes_roots and not rule.keeps_std_total else cls.advance
 
     forget = staticmethod(forgetting.mean_field)
 
@@ -224,25 +216,23 @@ def _moments_of(views: Any, rows: Any, part: Event) -> Moments:
         variance += spread * spread
         row_square += x * x
         spread_square += (spread * x) * (spread * x)
-    return Moments(prediction, variance, variance, row_square, spread_square, blur(views, rows, part))
+    return Moments(prediction, variance, variance, row_square, spread_square, missing_variance(views, rows, part))
 
 
-def _around(frame: Any) -> Any:
-    """What a step reads of the frame: looked up once, not once a coordinate."""
-    prior = frame[PRIOR_MEAN], frame[PRIOR_STD]
-    return prior, (frame[MEAN_LOW], frame[MEAN_HIGH]), (frame[STD_LOW], frame[STD_HIGH])
-
-
-def _stepped(now: Belief, totals: Totals, x: Real, turn: Turn, around: Any, j: int) -> tuple[Belief, Totals]:
+def _stepped(now: Belief, totals: Totals, x: Real, inputs: StepInputs, box: PriorAndBox, j: int) -> tuple[Belief, Totals]:
     """One coordinate behind an event, and its sums with it."""
-    _, seen, taken, ridge, rates = turn
-    (prior_mean, prior_std), (mean_low, mean_high), (std_low, std_high) = around
+    _, seen, taken, ridge, rates, small = inputs
     gradient, slope = Gradient(taken.slope * x, taken.curvature * x * x), seen.slope * x
     if ridge > 0.0:
         gradient = Gradient(gradient.mean + ridge * now.mean, gradient.curvature + ridge)
         slope += ridge * now.mean
     totals = Totals(totals.mean + slope, totals.std + gradient.curvature * now.std if keeps_std_total() else totals.std)
-    new = new_belief(now, gradient, totals, rates, Prior(at(prior_mean, j), at(prior_std, j)))
-    mean = ns.minimum(ns.maximum(new.mean, at(mean_low, j)), at(mean_high, j))
-    std = new.std if rates.gentle else ns.minimum(ns.maximum(new.std, at(std_low, j)), at(std_high, j))
+    prior = Prior(setting_at(box.prior_mean, j), setting_at(box.prior_std, j))
+    if small:  # no std can leave its box
+        new = small_step(now, gradient, totals, rates, prior)
+        std = new.std
+    else:
+        new = new_belief(now, gradient, totals, rates, prior)
+        std = ns.minimum(ns.maximum(new.std, setting_at(box.std_low, j)), setting_at(box.std_high, j))
+    mean = ns.minimum(ns.maximum(new.mean, setting_at(box.mean_low, j)), setting_at(box.mean_high, j))
     return Belief(mean, std), totals

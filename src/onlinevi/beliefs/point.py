@@ -9,10 +9,10 @@ from typing import Any, ClassVar, NoReturn
 import numpy as np
 
 from onlinevi.beliefs import forgetting
-from onlinevi.beliefs.base import MEAN_HIGH, MEAN_LOW, PRIOR_MEAN, PRIOR_STD, Box, Family, PerCoordinate, frozen
-from onlinevi.engine import Belief, Event, Gradient, Moments, Prior, Real, Totals, Turn, Vector, ns
-from onlinevi.engine.holes import at, blur, halves, lacks, new_belief, position, value
-from onlinevi.engine.reading import together
+from onlinevi.beliefs.base import Box, Family, PerCoordinate, frozen, named_rows
+from onlinevi.engine import Belief, Event, Gradient, Moments, Prior, Real, StepInputs, Totals, Vector, ns
+from onlinevi.engine.holes import is_missing, missing_variance, new_belief, position, setting_at, split_tail, value
+from onlinevi.engine.reading import add_moments
 
 
 @dataclass(frozen=True)
@@ -64,18 +64,18 @@ class Point(Family):
         return belief, totals
 
     @staticmethod
-    def columns(table: Any) -> Any:
+    def interleaved_views(table: Any) -> Any:
         return table[:, 0], table[:, 1]
 
     @staticmethod
     def moments(views: Any, rows: Any, event: Event) -> Moments:
-        whole, rest = halves(event)
+        whole, rest = split_tail(event)
         if whole.stop > whole.start:
-            return together(_moments_of(views, rows, whole), _moments_of(views, rows, rest))
+            return add_moments(_moments_of(views, rows, whole), _moments_of(views, rows, rest))
         return _moments_of(views, rows, rest)  # the next event waits for every sum: a short row is quicker without this one
 
     @staticmethod
-    def expect(views: Any, rows: Any, event: Event) -> None:
+    def prefetch_row(views: Any, rows: Any, event: Event) -> None:
         mean, totals = views
         for k in range(event.start, event.stop):
             ns.prefetch(mean, position(rows, k))
@@ -87,7 +87,7 @@ class Point(Family):
         total = 0.0
         for k in range(event.start, event.stop):
             j = position(rows, k)
-            total += mean[j] * mean[j] if lacks(rows, event, k) else 0.0
+            total += mean[j] * mean[j] if is_missing(rows, event, k) else 0.0
         return total
 
     @staticmethod
@@ -103,20 +103,21 @@ class Point(Family):
         return total, 0.0
 
     @staticmethod
-    def advance(views: Any, rows: Any, event: Event, turn: Turn, frame: Any) -> None:
+    def advance(views: Any, rows: Any, event: Event, inputs: StepInputs, prior_and_box: Any) -> None:
         ns.short_vectors()
         mean, totals = views
-        _, seen, taken, ridge, rates = turn
-        prior_mean, prior_std, low, high = frame[PRIOR_MEAN], frame[PRIOR_STD], frame[MEAN_LOW], frame[MEAN_HIGH]
+        _, seen, taken, ridge, rates, _ = inputs
+        box = named_rows(prior_and_box)
         for k in range(event.start, event.stop):
             j, x = position(rows, k), value(rows, event, k)
             now = Belief(mean[j], 1.0)  # a rule that scales by the std takes plain steps
             gradient, total = Gradient(taken.slope * x, 0.0), Totals(totals[j] + seen.slope * x, 0.0)
             if ridge > 0.0:
                 gradient, total = Gradient(gradient.mean + ridge * now.mean, ridge), Totals(total.mean + ridge * now.mean, 0.0)
-            new = new_belief(now, gradient, total, rates, Prior(at(prior_mean, j), at(prior_std, j)))
+            prior = Prior(setting_at(box.prior_mean, j), setting_at(box.prior_std, j))
+            new = new_belief(now, gradient, total, rates, prior)
             totals[j] = total.mean
-            mean[j] = ns.minimum(ns.maximum(new.mean, at(low, j)), at(high, j))
+            mean[j] = ns.minimum(ns.maximum(new.mean, setting_at(box.mean_low, j)), setting_at(box.mean_high, j))
 
     forget = staticmethod(forgetting.point)
 
@@ -133,4 +134,4 @@ def _moments_of(views: Any, rows: Any, part: Event) -> Moments:
         j, x = position(rows, k), value(rows, part, k)
         prediction += mean[j] * x
         row_square += x * x
-    return Moments(prediction, 0.0, row_square, row_square, 0.0, blur(views, rows, part))
+    return Moments(prediction, 0.0, row_square, row_square, 0.0, missing_variance(views, rows, part))

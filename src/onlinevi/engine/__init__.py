@@ -1,19 +1,21 @@
 """How an event is computed: one loop with holes, filled by a loss, a family and a rule, and run compiled or interpreted.
 
 ``types`` are the values that pass between the layers, ``ns`` the functions that shared code may call, ``holes`` what the loop
-asks of its parts, ``loop`` the loop itself, ``kernel`` what fills and runs it. docs/engine.md tells why it is built so.
+asks of its parts, ``packed`` what stands where in its arrays, ``loop`` the loop itself, ``kernel`` what fills and runs it.
+docs/engine.md tells why it is built so.
 """
 
-from onlinevi.engine import holes, layout, loop, ns, reading, small_steps
+from onlinevi.engine import holes, layout, loop, ns, reading, speedups
 from onlinevi.engine.kernel import VARIABLE, Engine, Function, Kernel, compose, engine_in_use, use_engine, using_engine
 from onlinevi.engine.loop import many_passes, one_pass
+from onlinevi.engine.packed import RECORD, SETTING, SUM, positions
 from onlinevi.engine.registry import look_up, named
-from onlinevi.engine.schedules import BY_GRADIENTS, Schedule, adapted, rate_at, weigh
+from onlinevi.engine.schedules import ADAPTIVE_POWER, Schedule, adaptive_rate, rate_at, rates_against_prior
 from onlinevi.engine.types import (
     Belief,
     Event,
     Expected,
-    Frame,
+    Geometry,
     Gradient,
     Moments,
     Prior,
@@ -21,21 +23,24 @@ from onlinevi.engine.types import (
     Real,
     Slopes,
     Step,
+    StepInputs,
     Totals,
-    Turn,
     Vector,
 )
 from onlinevi.engine.version import __version__
 
 __all__ = [
-    "BY_GRADIENTS",
+    "ADAPTIVE_POWER",
+    "RECORD",
+    "SETTING",
+    "SUM",
     "VARIABLE",
     "Belief",
     "Engine",
     "Event",
     "Expected",
-    "Frame",
     "Function",
+    "Geometry",
     "Gradient",
     "Kernel",
     "Moments",
@@ -45,11 +50,11 @@ __all__ = [
     "Schedule",
     "Slopes",
     "Step",
+    "StepInputs",
     "Totals",
-    "Turn",
     "Vector",
     "__version__",
-    "adapted",
+    "adaptive_rate",
     "compose",
     "engine_in_use",
     "holes",
@@ -60,10 +65,11 @@ __all__ = [
     "named",
     "ns",
     "one_pass",
+    "positions",
     "rate_at",
+    "rates_against_prior",
     "reading",
-    "small_steps",
+    "speedups",
     "use_engine",
     "using_engine",
-    "weigh",
 ]

@@ -45,7 +45,7 @@ class Kernel:
         return self.run(*arguments)
 
     def reset(self) -> None:
-        """Forget which engine runs it: the next call finds out."""
+        """Forget which engine runs the loop: the next call finds out."""
         self.run: Function = self._first_run
 
     def _first_run(self, *arguments: Any) -> Any:
@@ -53,7 +53,7 @@ class Kernel:
         return self.run(*arguments)
 
     def on(self, engine: Engine) -> Function:
-        """The function that this engine makes of it."""
+        """The function that this engine makes of the loop."""
         if engine not in self._made:
             filled, digest, _ = _Filler(engine, self._parts, self._narrow).fill(self._loop)
             filled.__qualname__ = f"{self._loop.__qualname__}_{hashlib.sha256(digest).hexdigest()[:20]}"

@@ -1,7 +1,7 @@
-"""Where the vectors of a state lie during a pass: one behind the other, or side by side.
+"""Where the vectors of a state lie during a pass: one behind the other, or interleaved, coordinate by coordinate.
 
 A dense row reads each vector from end to end. A sparse row takes a few coordinates from anywhere, and waits for memory once a
-vector and coordinate; side by side they come together.
+vector and coordinate; interleaved, all numbers of a coordinate come together.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from onlinevi.engine import ns
-from onlinevi.engine.holes import columns, keeps_std_total, views
+from onlinevi.engine.holes import interleaved_views, keeps_std_total, views
 
 PAYS = 3
-"""Side by side pays where a block stores so many values for each number of the state, which is copied twice."""
+"""Interleaving pays where a block stores so many values for each number of the state, which is copied twice."""
 
 
 class Layout(NamedTuple):
-    """What a pass works on."""
+    """The vectors that a pass works on."""
 
     vectors: Any
     """As the family names them."""
@@ -35,15 +35,15 @@ def ends(sizes: Any) -> tuple[int, int, int]:
     return belief, totals_end, totals_end + drift
 
 
-def in_order(packed: Any, rows: Any, sizes: Any) -> Layout:
-    """As they are packed."""
+def as_packed(packed: Any, rows: Any, sizes: Any) -> Layout:
+    """The vectors as the state has them."""
     belief_end, totals_end, drift_end = ends(sizes)
     vectors = views(packed[:belief_end], packed[belief_end:totals_end], sizes[0])
     return Layout(vectors, packed[totals_end:drift_end], packed)
 
 
-def side_by_side(packed: Any, rows: Any, sizes: Any) -> Layout:
-    """One line a coordinate, for sparse rows, of a family whose belief is vectors."""
+def interleaved(packed: Any, rows: Any, sizes: Any) -> Layout:
+    """A table with a line for each coordinate: a copy, or for a short block a view of the state."""
     dim, _, drift = sizes
     _, _, size = ends(sizes)
     width, stored = size // dim, rows[2][-1] - rows[2][0]
@@ -56,15 +56,15 @@ def side_by_side(packed: Any, rows: Any, sizes: Any) -> Layout:
                 ns.one_by_one()  # vectors would gain nothing here, and take the compiler long
                 copy[j, c] = table[j, c]
         table = copy[::1]
-    return Layout(columns(table), table[:drift, width - 1], copy)
+    return Layout(interleaved_views(table), table[:drift, width - 1], copy)
 
 
-def stay(packed: Any, copy: Any) -> None:
-    """What is changed in the state itself is there."""
+def restore_nothing(packed: Any, copy: Any) -> None:
+    """What is changed in the state itself is there already."""
 
 
-def put_back(packed: Any, copy: Any) -> None:
-    """Into the state what a pass has changed in a copy."""
+def restore_interleaved(packed: Any, copy: Any) -> None:
+    """Bring back into the state what a pass has changed in a copy."""
     dim = len(copy)
     for j in range(dim):
         for c in range(copy.shape[1]):

@@ -1,7 +1,7 @@
 """The functions that shared code may call: one name, three engines.
 
 A loss or a rule is written once, with operators and these functions. The compiled loop gets their scalar forms (see
-``_jit``); an array caller gets numpy's, or JAX's when an argument is JAX's.
+``machine``); an array caller gets numpy's, or JAX's when an argument is JAX's.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def minimum(x: Real, y: Real) -> Real:
 
 
 def prefetch(vector: Real, j: Real) -> None:
-    """A word to memory from compiled loops; elsewhere nothing."""
+    """Compiled loops ask memory for vector[j] ahead of time; elsewhere it does nothing."""
 
 
 SCRATCH = 64
@@ -77,11 +77,11 @@ def scratch(like: Real) -> Any:
 
 
 def one_by_one() -> None:
-    """Keeps a compiled loop from reading vectors; elsewhere nothing."""
+    """It keeps a compiled loop from reading vectors; elsewhere it does nothing."""
 
 
 def short_vectors() -> None:
-    """Keeps the loops of a compiled function from vectors of more than 32 bytes; elsewhere nothing."""
+    """It keeps the loops of a compiled function from vectors of more than 32 bytes; elsewhere it does nothing."""
 
 
 def where(condition: Real, x: Real, y: Real) -> Real:

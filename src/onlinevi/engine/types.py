@@ -1,4 +1,4 @@
-"""Named values that pass between the layers. No logic beyond reading them."""
+"""The named values that pass between the layers. They have no logic."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ class Belief(NamedTuple):
 
 
 class Prior(NamedTuple):
-    """Where every belief starts."""
+    """The Gaussian that every belief starts from."""
 
     mean: Real
     std: Real
 
 
 class Gradient(NamedTuple):
-    """Of the expected loss at one event."""
+    """The gradient of the expected loss at one event."""
 
     mean: Real
     curvature: Real
@@ -74,17 +74,17 @@ class Moments(NamedTuple):
 
     prediction: Real
     variance: Real
-    reach: Real
+    mean_gain: Real
     """How far a unit step along the gradient of the mean moves the prediction: the variance, or Σ x² for a point."""
     row_square: Real
     """Σ x², so that ‖∂E/∂mean‖² = slope²·row_square."""
     spread_square: Real
     """So that ‖∂E/∂std‖² = curvature²·spread_square: Σ (std·x²)², or its like for the factor of a covariance."""
-    blur: Real
+    missing_variance: Real
     """What the row's missing values add to the prediction's variance: noise that no step removes. 0 where none is missing."""
 
 
-class Frame(Enum):
+class Geometry(Enum):
     """The coordinates in which a rule's step is taken, where a covariance has a triangular factor C, Σ = CᵀC."""
 
     ENTRIES = "the entries of C, from the prior or from where they are"
@@ -101,11 +101,9 @@ class Rates(NamedTuple):
     """The weight of the prior, in [0, 1); 0 where a rule has no prior term."""
     per_variance: Real
     """True: ``step`` stands for rate·std² (a schedule that divides by the variance)."""
-    gentle: Real = False
-    """True: the stds shrink within the rule's limit, ``Rule.gentle``, and cannot leave their box."""
 
 
-class Turn(NamedTuple):
+class StepInputs(NamedTuple):
     """What the loop has found out about an event when the belief is to move."""
 
     law: Moments
@@ -115,6 +113,8 @@ class Turn(NamedTuple):
     """Those that the step follows."""
     ridge: Real
     rates: Rates
+    small: Real
+    """Whether the step is small (``speedups``): then it has no ridge and no prior term, and no std can leave its box."""
 
 
 class Step(NamedTuple):

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from onlinevi.beliefs import MEAN_HIGH, MEAN_LOW, STD_HIGH, STD_LOW, MeanField
+from onlinevi.beliefs import MeanField, edges
 from onlinevi.data import as_labels, as_rows
 from onlinevi.engine import Belief, Expected, Vector
 from onlinevi.guarantees.comparator.domain import Cuboid
@@ -133,11 +133,10 @@ class Objective:
 
     def __post_init__(self) -> None:
         dim = self.matrix.shape[1]
-        frame = self.family.frame(dim)
-        edge = {row: np.broadcast_to(frame[row], (dim,)) for row in (MEAN_LOW, MEAN_HIGH, STD_LOW, STD_HIGH)}
+        mean_low, mean_high, std_low, std_high = edges(self.family, dim)
         object.__setattr__(self, "prior", self.family.init(dim))
-        object.__setattr__(self, "low", Belief(edge[MEAN_LOW], edge[STD_LOW]))
-        object.__setattr__(self, "high", Belief(edge[MEAN_HIGH], edge[STD_HIGH]))
+        object.__setattr__(self, "low", Belief(mean_low, std_low))
+        object.__setattr__(self, "high", Belief(mean_high, std_high))
 
     @property
     def pull(self) -> float:

@@ -1,14 +1,16 @@
-"""The loop made ready for one choice of loss, family and rule."""
+"""The loop composed for one choice of loss, family and rule: what fills its holes, and what makes it fast."""
 
 from __future__ import annotations
 
+import math
 from functools import cache
 from typing import Any, NamedTuple
 
 from onlinevi.beliefs import Family
-from onlinevi.engine import Function, Kernel, compose, holes, layout, one_pass, reading
+from onlinevi.engine import Function, Kernel, compose, holes, layout, one_pass, reading, speedups
+from onlinevi.engine.speedups import Speedup
 from onlinevi.losses import Loss
-from onlinevi.rules import Rule
+from onlinevi.rules import NGVI, OGAEL, SVA, SVB, Implicit, Rule
 
 
 class Features(NamedTuple):
@@ -30,17 +32,32 @@ class Features(NamedTuple):
 
 PLAIN = Features()
 
+SPEEDUPS: dict[Function, Speedup] = {
+    OGAEL.new_belief: Speedup(limit=math.inf),
+    SVA.new_belief: Speedup(limit=math.inf),
+    SVB.new_belief: Speedup(speedups.SHRINKING, speedups.small_svb_step),
+    NGVI.new_belief: Speedup(speedups.ROOTED, speedups.small_ngvi_step, vectorise_sparse=True),
+    Implicit.new_belief: Speedup(speedups.ROOTED, speedups.small_implicit_step, vectorise_sparse=True),
+}
+"""By the step that is sped up: a rule made from one of these that has a step of its own has no speed-up."""
+
+
+def speedup_of(rule: type[Rule]) -> Speedup:
+    """What the loop may do faster for this rule; nothing, where nothing is known of its step."""
+    return SPEEDUPS.get(rule.new_belief, Speedup())
+
+
 COORDINATES = (
     holes.moments,
     holes.variance_after,
     holes.squares,
     holes.advance,
     holes.forget,
-    holes.blur,
+    holes.missing_variance,
     holes.value,
-    holes.at,
+    holes.setting_at,
 )
-"""The holes that loop over coordinates, or are called from such loops."""
+"""The holes that loop over coordinates, or are called from such loops: in float32 their constants are float32 too."""
 
 
 @cache
@@ -53,45 +70,77 @@ def kernel(
     sparse: bool = False,
     loop: Function = one_pass,
 ) -> Kernel:
-    """``one_pass``, or a loop that calls it, compiled for one choice of parts; what a setting can express is no part."""
+    """``one_pass``, or a loop that calls it, composed of these parts; what a setting can express is no part."""
     kinds: Any = loss, family, rule
-    beside = sparse and family.columns is not Family.columns
-    read = reading.SPARSE if sparse else reading.DENSE
     parts: dict[Function, Function | Kernel] = {
-        holes.expected: loss.expected,
-        holes.valid_label: loss.valid_label,
-        holes.rests: reading.never_rests if family.gaussian or features.missing else loss.rests,
-        holes.views: family.views,
-        holes.columns: family.columns,
-        holes.laid_out: layout.side_by_side if beside else layout.in_order,
-        holes.returned: layout.put_back if beside else layout.stay,
-        holes.moments: family.moments,
-        holes.squares: family.squares,
-        holes.variance_after: family.variance_after,
-        holes.advance: family.advance_for(rule, sparse=sparse),
-        holes.forget: family.forget if features.forgets else reading.forget_nothing,
-        holes.settle: rule.settle,
-        holes.new_belief: rule.new_belief,
-        holes.keeps_std_total: reading.yes if rule.keeps_std_total else reading.no,
-        holes.bounded: reading.yes if features.robust else reading.no,
-        holes.by_gradients: reading.yes if features.adaptive else reading.no,
-        holes.per_variance: reading.yes if features.per_variance else reading.no,
-        holes.has_gentle_steps: reading.yes if rule.gentle > 0.0 and family.gaussian and not family.correlated else reading.no,
-        holes.filled: reading.no if sparse else reading.yes,
-        holes.event_at: read.event,
-        holes.ask_ahead: read.ahead,
-        holes.halves: read.halves,
-        holes.value: read.present if features.missing else read.value,
-        holes.lacks: read.lacks,
-        holes.blur: family.missing_variance if features.missing else reading.none_missing,
-        holes.held: reading.missing_means if features.missing else reading.none_missing,
-        holes.position: read.position,
-        holes.expect: family.expect if sparse else Family.expect,
-        holes.at: reading.one_each if features.per_coordinate else reading.same_everywhere,
-        holes.as_numbers: reading.floats if features.single else reading.doubles,
-        holes.number: reading.single if features.single else reading.double,
-        holes.in_floats: reading.yes if features.single else reading.no,
+        **_loss_parts(loss, family, features),
+        **_rule_parts(rule, family, features),
+        **_family_parts(family, rule, features, sparse=sparse),
+        **_reading_parts(family, features, sparse=sparse),
     }
     if loop is not one_pass:
         parts[one_pass] = kernel(*kinds, features, sparse=sparse)
     return compose(loop, parts, COORDINATES if features.single else ())
+
+
+def _loss_parts(loss: type[Loss], family: type[Family], features: Features) -> dict[Function, Function]:
+    knows_flat = not (family.gaussian or features.missing)  # under a spread the loss must be computed to know
+    return {
+        holes.expected: loss.expected,
+        holes.valid_label: loss.valid_label,
+        holes.is_flat: loss.is_flat if knows_flat else reading.never_flat,
+        holes.is_robust: reading.answer(features.robust),
+    }
+
+
+def _rule_parts(rule: type[Rule], family: type[Family], features: Features) -> dict[Function, Function]:
+    speedup = speedup_of(rule)
+    return {
+        holes.new_belief: rule.new_belief,
+        holes.small_step: speedup.small_step or rule.new_belief,
+        holes.has_small_steps: reading.answer(speedup.limit > 0.0 and family.gaussian and not family.correlated),
+        holes.slopes_after_step: rule.slopes_after_step,
+        holes.keeps_std_total: reading.answer(rule.keeps_std_total),
+        holes.rate_is_adaptive: reading.answer(features.adaptive),
+        holes.per_variance: reading.answer(features.per_variance),
+    }
+
+
+def _family_parts(family: type[Family], rule: type[Rule], features: Features, *, sparse: bool) -> dict[Function, Function]:
+    advance = family.advance_for(rule)
+    if sparse and family.advance_vectorised and speedup_of(rule).vectorise_sparse and not rule.keeps_std_total:
+        advance = family.advance_vectorised
+    return {
+        holes.views: family.views,
+        holes.moments: family.moments,
+        holes.missing_variance: family.missing_variance if features.missing else reading.none_missing,
+        holes.variance_after: family.variance_after,
+        holes.squares: family.squares,
+        holes.advance: advance,
+        holes.forget: family.forget if features.forgets else reading.forget_nothing,
+        holes.prefetch_row: family.prefetch_row if sparse else Family.prefetch_row,
+    }
+
+
+def _reading_parts(family: type[Family], features: Features, *, sparse: bool) -> dict[Function, Function]:
+    read = reading.SPARSE if sparse else reading.DENSE
+    parts: dict[Function, Function] = {
+        holes.event_at: read.event,
+        holes.position: read.position,
+        holes.value: read.present if features.missing else read.value,
+        holes.is_missing: read.is_missing,
+        holes.missing_mean_square: reading.missing_mean_squares if features.missing else reading.none_missing,
+        holes.split_tail: read.split_tail,
+        holes.prefetch_next: read.prefetch_next,
+        holes.is_dense: reading.answer(not sparse),
+        holes.setting_at: reading.one_each if features.per_coordinate else reading.same_everywhere,
+        holes.interleave: layout.as_packed,
+        holes.restore: layout.restore_nothing,
+        holes.as_numbers: reading.floats if features.single else reading.doubles,
+        holes.cast: reading.single if features.single else reading.double,
+        holes.in_float32: reading.answer(features.single),
+    }
+    if sparse and family.interleaved_views:
+        parts[holes.interleaved_views] = family.interleaved_views
+        parts[holes.interleave], parts[holes.restore] = layout.interleaved, layout.restore_interleaved
+    return parts

@@ -12,7 +12,7 @@ import numpy as np
 
 from onlinevi.beliefs import Family, MeanField, Point
 from onlinevi.data import Rows, as_labels, as_rows, as_weights, blocks, one_row, typed
-from onlinevi.engine import Step, Vector
+from onlinevi.engine import SUM, Step, Vector
 from onlinevi.engine import loop as linear
 from onlinevi.learners.base import BadRow, Learner
 from onlinevi.learners.described import (
@@ -66,7 +66,7 @@ class Linear(Learner[State]):
         if self.family is None:
             object.__setattr__(self, "family", MeanField() if self.rule.gaussian else Point())
         family, rule = self.belief_family, self.rule
-        if not (rule.gaussian if family.gaussian else rule.points):
+        if not (rule.gaussian if family.gaussian else rule.supports_points):
             needs = "a Gaussian family such as MeanField()" if rule.gaussian else "Point()"
             raise ValueError(f"{type(rule).__name__} needs {needs}, not {type(family).__name__}")
         family.check_rule(rule)
@@ -87,7 +87,7 @@ class Linear(Learner[State]):
                 "or use MeanField()"
             )
         for name, value, unused in (("discount", self.discount, 1.0), ("robust", self.loss.robust, None)):
-            if value != unused and not rule.from_belief:
+            if value != unused and not rule.recursive:
                 raise ValueError(
                     f"{name}={value!r}: {type(rule).__name__} makes each belief anew from the sum of all gradients, in which "
                     "no event can be forgotten or count less; use SVB(), NGVI() or Implicit()"
@@ -150,7 +150,7 @@ class Linear(Learner[State]):
             raise TypeError(plan.loss.refuse_label(repr(y))) from None
         weights = _NO_WEIGHTS if weight == 1.0 else np.array((weight,), dtype=float)
         used = plan.dense_kernel.run(
-            row[np.newaxis], label, weights, array, plan.sizes, plan.settings, plan.frame, plan.parameters, record
+            row[np.newaxis], label, weights, array, plan.sizes, plan.settings, plan.prior_and_box, plan.parameters, record
         )
         if used != 1:
             raise BadRow(0, reason(plan, row, float(label[0]), weight))
@@ -188,14 +188,14 @@ class Linear(Learner[State]):
             raise ValueError("these states have not the same learner, prior and columns: their beliefs do not add up")
         family, array = plan.family, np.array(plan.start().array)
         plan.numbers(array)[plan.parts["belief"]] = family.pack(family.merge([state.belief for state in states]))
-        array[linear.COUNT] = sum(state.count for state in states)
+        array[SUM.count] = sum(state.count for state in states)
         return State(array, plan)
 
     def describe(self, state: State) -> Described:
         plan = state.plan
         if plan != self.plan(plan.dim, plan.horizon):
             raise CheckpointError(FOREIGN)
-        check_finite(state.array[: linear.HEAD], "state")
+        check_finite(state.array[: len(SUM)], "state")
         arrays = {name: state.vector(name) for name, where in plan.parts.items() if where.stop > where.start}
         for vector in arrays.values():
             check_finite(vector, "state")
@@ -299,19 +299,7 @@ def learn(
     return _run(learner, state, rows, y, weights, record)
 
 
-SUMS = {
-    "count": linear.COUNT,
-    "weight": linear.WEIGHT,
-    "weight_square": linear.WEIGHT_SQUARE,
-    "loss": linear.LOSS,
-    "expected": linear.EXPECTED,
-    "product": linear.PRODUCT,
-    "gradient_square": linear.GRADIENT_SQUARE,
-    "square": linear.SQUARE,
-    "largest_square": linear.LARGEST_SQUARE,
-    "sloped": linear.SLOPED,
-    "slope_square": linear.SLOPE_SQUARE,
-}
+SUMS = SUM._asdict()
 """What a file calls the sums at the head of a state."""
 
 
@@ -341,7 +329,7 @@ def _run(learner: Linear, state: State, rows: Rows, y: Any, weights: Any, record
         for start, stop in blocks(rows, at_least=COPIES_LAST * len(state.array) if rows.sparse else 0):
             buffer = recorder.buffer(stop - start)
             array, used = run_block(plan, rows, labels, weights, start, stop, state.array, buffer)
-            recorder.add(buffer[: int(array[linear.COUNT]) - state.count])
+            recorder.add(buffer[: int(array[SUM.count]) - state.count])
             state = State(array, plan)
             if used < stop:
                 raise _refusal(plan, rows, labels, weights, used)
@@ -358,7 +346,7 @@ def run_block(
     array = aligned_copy(before)
     kernel = plan.sparse_kernel if rows.sparse else plan.dense_kernel
     block = rows.block(start, stop), labels[start:stop], weights[start:stop]
-    used: int = kernel.run(*block, array, plan.sizes, plan.settings, plan.frame, plan.parameters, buffer)
+    used: int = kernel.run(*block, array, plan.sizes, plan.settings, plan.prior_and_box, plan.parameters, buffer)
     if used != linear.NOT_FINITE:
         return array, start + used
     # Some step overflowed. Halve until it stands alone: any split gives the same bits.
@@ -368,7 +356,7 @@ def run_block(
     array, used = run_block(plan, rows, labels, weights, start, middle, before, buffer)
     if used < middle:
         return array, used
-    recorded = int(array[linear.COUNT] - before[linear.COUNT])
+    recorded = int(array[SUM.count] - before[SUM.count])
     return run_block(plan, rows, labels, weights, middle, stop, array, buffer[recorded:] if len(buffer) else buffer)
 
 
@@ -401,6 +389,6 @@ _NO_WEIGHTS = np.empty(0)
 def _plan(learner: Linear, dim: int, horizon: int | None) -> Plan:
     own = learner.loss, learner.belief_family, learner.rule, learner.average
     plan = Plan(*own, dim, horizon, discount=learner.discount, missing=learner.missing, dtype=learner.dtype)
-    _ = plan.settings, plan.frame  # refuse a bad setting now, not at the first event
+    _ = plan.settings, plan.prior_and_box  # refuse a bad setting now, not at the first event
     object.__setattr__(plan, "learner", learner)
     return plan

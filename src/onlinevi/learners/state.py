@@ -10,10 +10,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from onlinevi.beliefs import PRIOR_MEAN, PRIOR_STD, STD_LOW, Family, edges, placed
-from onlinevi.engine import Belief, Kernel, Prior, Vector
-from onlinevi.engine import loop as linear
-from onlinevi.learners.kernels import Features, kernel
+from onlinevi.beliefs import Family, edges, named_rows, placed
+from onlinevi.engine import SETTING, SUM, Belief, Kernel, Prior, Vector
+from onlinevi.learners.kernels import Features, kernel, speedup_of
 from onlinevi.losses import Loss
 from onlinevi.rules import Adaptive, Rate, Rule
 
@@ -41,16 +40,16 @@ class Plan:
         prior_scale, prior_power = (
             self.rule.prior_rate.schedule(self.horizon) if self.rule.prior_rate is not None else (np.inf, 0.0)
         )
-        settings = np.zeros(linear.SETTINGS)
-        settings[[linear.STEP_SCALE, linear.STEP_POWER]] = self.step_rate.schedule(self.horizon)
-        settings[[linear.PRIOR_SCALE, linear.PRIOR_POWER]] = prior_scale, prior_power
-        settings[linear.PER_VARIANCE] = self.rule.step_rate.per_variance
-        settings[linear.LEAD] = self.rule.looks_ahead
-        settings[linear.MOVES_ALWAYS] = self.moves_always
-        settings[linear.RIDGE] = self.loss.ridge
-        settings[linear.DISCOUNT] = self.discount
-        settings[linear.ROBUST] = self.loss.robust or 0.0
-        settings[linear.GENTLE] = self.gentle
+        settings = np.zeros(len(SETTING))
+        settings[[SETTING.step_scale, SETTING.step_power]] = self.step_rate.schedule(self.horizon)
+        settings[[SETTING.prior_scale, SETTING.prior_power]] = prior_scale, prior_power
+        settings[SETTING.per_variance] = self.rule.step_rate.per_variance
+        settings[SETTING.lead] = self.rule.uses_next_rate
+        settings[SETTING.moves_always] = self.moves_always
+        settings[SETTING.ridge] = self.loss.ridge
+        settings[SETTING.discount] = self.discount
+        settings[SETTING.robust] = self.loss.robust or 0.0
+        settings[SETTING.small_step] = self.small_step
         return settings
 
     @cached_property
@@ -60,7 +59,7 @@ class Plan:
         if not isinstance(rate, Adaptive):
             return rate
         mean_low, mean_high, std_low, std_high = edges(self.family, self.dim)
-        prior = Prior(*(np.broadcast_to(row, (self.dim,)) for row in self.frame[[PRIOR_MEAN, PRIOR_STD]]))
+        prior = Prior(*(np.broadcast_to(row, (self.dim,)) for row in named_rows(self.prior_and_box)[:2]))
         return rate.fitted(self.rule.best_constant(prior, Belief(mean_low, std_low), Belief(mean_high, std_high)))
 
     @cached_property
@@ -69,11 +68,12 @@ class Plan:
         return self.dim, self.family.belief_size(self.dim), self.dim if self.average else 0
 
     @cached_property
-    def frame(self) -> Vector:
-        frame = self.family.frame(self.dim)
+    def prior_and_box(self) -> Vector:
+        """The rows of ``PriorAndBox`` as one array."""
+        rows = self.family.prior_and_box(self.dim)
         if self.dtype == "float32":
-            check_single(frame)
-        return frame
+            check_single(rows)
+        return rows
 
     @cached_property
     def parameters(self) -> tuple[float, ...]:
@@ -85,10 +85,11 @@ class Plan:
         return self.rule.moves_without_gradient or self.loss.ridge > 0.0 or self.discount < 1.0
 
     @property
-    def gentle(self) -> float:
-        """Up to which rate·curvature·std² a step is gentle: never where a ridge, a prior term or the box acts on stds."""
-        acts = self.loss.ridge > 0.0 or self.rule.prior_rate is not None or np.any(self.frame[STD_LOW] > 0.0)
-        return -1.0 if acts else self.rule.gentle
+    def small_step(self) -> float:
+        """Up to which rate·curvature·std² a step is small: never where a ridge, a prior term or the box acts on stds."""
+        raised = np.any(named_rows(self.prior_and_box).std_low > 0.0)
+        acts = self.loss.ridge > 0.0 or self.rule.prior_rate is not None or raised
+        return -1.0 if acts else speedup_of(type(self.rule)).limit
 
     @cached_property
     def dense_kernel(self) -> Kernel:
@@ -110,7 +111,7 @@ class Plan:
     def features(self) -> Features:
         """What the compiled loop must be able to do."""
         return Features(
-            per_coordinate=self.frame.ndim > 1,
+            per_coordinate=self.prior_and_box.ndim > 1,
             forgets=self.discount < 1.0,
             robust=self.loss.robust is not None,
             per_variance=self.rule.step_rate.per_variance,
@@ -124,7 +125,7 @@ class Plan:
         """Where the vectors lie among the ``numbers`` of a packed array."""
         _, belief, drift = self.sizes
         totals = belief if self.rule.keeps_std_total else self.dim
-        ends = np.cumsum([linear.HEAD * 8 // np.dtype(self.dtype).itemsize, belief, totals, drift]).tolist()
+        ends = np.cumsum([len(SUM) * 8 // np.dtype(self.dtype).itemsize, belief, totals, drift]).tolist()
         return {name: slice(*ends[k : k + 2]) for k, name in enumerate(("belief", "totals", "drift"))}
 
     def numbers(self, array: Vector) -> NDArray[Any]:
@@ -159,17 +160,17 @@ VECTOR = 4
 def aligned_copy(array: Vector) -> Vector:
     """A copy of a packed array whose belief starts where a vector load does: the vectors of others lie across cache lines."""
     room = np.empty(len(array) + VECTOR)
-    skip = -(room.ctypes.data // room.itemsize + linear.HEAD) % VECTOR
+    skip = -(room.ctypes.data // room.itemsize + len(SUM)) % VECTOR
     copy = room[skip : skip + len(array)]
     copy[:] = array
     return copy
 
 
-def check_single(frame: Vector) -> None:
+def check_single(prior_and_box: Vector) -> None:
     """Refuse a prior that float32 has no number for, or a box that it would make another."""
     with np.errstate(over="ignore"):
-        narrow = frame.astype(np.float32)
-    if not ((np.isfinite(frame) == np.isfinite(narrow)) & ((frame == 0.0) == (narrow == 0.0))).all():
+        narrow = prior_and_box.astype(np.float32)
+    if not ((np.isfinite(prior_and_box) == np.isfinite(narrow)) & ((prior_and_box == 0.0) == (narrow == 0.0))).all():
         raise ValueError(
             "the prior or the box has values that float32 cannot hold: keep them within 1e-38 and 1e38, or leave dtype out"
         )
@@ -207,52 +208,52 @@ class State:
     @property
     def count(self) -> int:
         """How many events it has learned from."""
-        return int(self.array[linear.COUNT])
+        return int(self.array[SUM.count])
 
     @property
     def weight(self) -> float:
         """Σ row weights: the count, unless weights were given."""
-        return float(self.array[linear.WEIGHT])
+        return float(self.array[SUM.weight])
 
     @property
     def unit_weights(self) -> bool:
         """Whether every row had the weight 1: Σ (w − 1)² is 0, not only Σ w the count."""
-        return bool(self.count == self.weight == self.array[linear.WEIGHT_SQUARE])
+        return bool(self.count == self.weight == self.array[SUM.weight_square])
 
     @property
     def loss(self) -> float:
         """Σ loss at the decision."""
-        return float(self.array[linear.LOSS])
+        return float(self.array[SUM.loss])
 
     @property
     def expected_loss(self) -> float:
         """Σ E_q[loss]."""
-        return float(self.array[linear.EXPECTED])
+        return float(self.array[SUM.expected])
 
     @property
     def product(self) -> float:
         """Σ ⟨gradient of E_q[loss], (mean, std)⟩ = Σ (e1·a + e2·v²), ridge included."""
-        return float(self.array[linear.PRODUCT])
+        return float(self.array[SUM.product])
 
     @property
     def gradient_square(self) -> float:
         """Σ ‖gradient of E_q[loss] in (mean, std)‖²."""
-        return float(self.array[linear.GRADIENT_SQUARE])
+        return float(self.array[SUM.gradient_square])
 
     @property
     def largest_gradient(self) -> float:
         """The length of the longest of these gradients."""
-        return float(np.sqrt(self.array[linear.LARGEST_SQUARE]))
+        return float(np.sqrt(self.array[SUM.largest_square]))
 
     @property
     def square(self) -> float:
         """Σ ‖(mean, std)‖² over the decisions; kept with a ridge only, whose certificate needs it."""
-        return float(self.array[linear.SQUARE])
+        return float(self.array[SUM.square])
 
     @property
     def usual_slope(self) -> float:
         """The size of slopes by which a robust loss tells outliers, √(mean of trust·slope²); 0 if it has none yet."""
-        sloped, squares = self.array[[linear.SLOPED, linear.SLOPE_SQUARE]]
+        sloped, squares = self.array[[SUM.sloped, SUM.slope_square]]
         return float(np.sqrt(squares / sloped)) if sloped > 0.0 else 0.0
 
     @property
@@ -302,7 +303,7 @@ class State:
         plan = old.widened(dim)
         start = plan.start()
         array = np.array(start.array)
-        array[: linear.HEAD] = self.array[: linear.HEAD]
+        array[: len(SUM)] = self.array[: len(SUM)]
         numbers = plan.numbers(array)
         for name in ("belief", "totals", "drift"):
             was, now = self.vector(name), start.vector(name)

@@ -9,8 +9,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
-from onlinevi.engine import Vector
-from onlinevi.engine.loop import COST, PREDICTION, SPREAD
+from onlinevi.engine import RECORD, Vector
 
 Record: TypeAlias = Literal["all", "thinned", "none"]
 THINNED = 4096
@@ -254,14 +253,14 @@ class Recorder:
 
     def _table(self, events: Vector, count: float, total: float) -> Vector:
         steps = count + np.arange(1.0, len(events) + 1.0)
-        totals = np.cumsum(np.concatenate([[total], events[:, COST]]))[1:]
-        return np.column_stack([steps, events[:, PREDICTION], events[:, SPREAD], totals])
+        totals = np.cumsum(np.concatenate([[total], events[:, RECORD.loss]]))[1:]
+        return np.column_stack([steps, events[:, RECORD.prediction], events[:, RECORD.spread], totals])
 
     def finish(self, state: Any) -> Trace:
         if self._record == "all":
             events = self._events[: state.count - int(self._start[0])]
             steps, prediction, spread, totals = self._table(events, *self._start).T
-            parts = steps, prediction, spread, events[:, COST].copy(), totals / steps
+            parts = steps, prediction, spread, events[:, RECORD.loss].copy(), totals / steps
             return Trace(state, *parts, self._learner, Events.joined(self._said) if self._said else None)
         table = self._kept
         if len(self._last) and (not len(table) or table[-1, 0] < self._last[0, 0]):

@@ -66,7 +66,7 @@ class Loss:
         return ns.isfinite(y)
 
     @staticmethod
-    def rests(y: Real, a: Real, *parameters: Real) -> Real:
+    def is_flat(y: Real, a: Real, *parameters: Real) -> Real:
         """Whether a prediction without spread is known to cost nothing and to move nothing, before anything is computed."""
         return False
 

@@ -38,7 +38,7 @@ class Hinge(Loss):
         return y * y == 1.0
 
     @staticmethod
-    def rests(y: Real, a: Real, *parameters: Real) -> Real:
+    def is_flat(y: Real, a: Real, *parameters: Real) -> Real:
         return y * a >= 1.0
 
     @staticmethod

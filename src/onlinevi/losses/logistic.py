@@ -17,7 +17,7 @@ from onlinevi.losses.normal import INV_SQRT_2PI, POINT_MASS, SQRT_HALF, bump, cu
 #   log(1 + t)   = Σ SOFTPLUS[k]·t^(k+1)   (1e-13)
 #   t / (1 + t)  = Σ SIGMOID[k]·t^(k+1)    (2e-12)
 #   t / (1 + t)² = Σ BELL[k]·t^(k+1)       (3e-11)
-# Interpolated at Chebyshev points; tests/test_losses.py computes them anew.
+# Interpolated at Chebyshev points; tests/losses/test_losses.py computes them anew.
 SOFTPLUS = np.array(
     [
         [0.99999999999991, -0.49999999995383904, 0.33333332937394794, -0.24999986473157787],

@@ -1,12 +1,11 @@
 """The rules: one file an algorithm, one pure step each."""
 
-from onlinevi.rules.adaptive import Adaptive
 from onlinevi.rules.base import Rule, shrink
 from onlinevi.rules.implicit import Implicit
 from onlinevi.rules.ngvi import NGVI
 from onlinevi.rules.oga import OGA
 from onlinevi.rules.oga_el import OGAEL
-from onlinevi.rules.rates import Constant, PaperSVB, PerHorizon, PerSqrt, PerStep, Rate, StronglyConvex, as_rate
+from onlinevi.rules.rates import Adaptive, Constant, PaperSVB, PerHorizon, PerSqrt, PerStep, Rate, StronglyConvex, as_rate
 from onlinevi.rules.sva import SVA
 from onlinevi.rules.svb import SVB
 

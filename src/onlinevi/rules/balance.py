@@ -1,6 +1,6 @@
 """The two scalars of an implicit step: where the prediction and its spread come to rest.
 
-    prediction = start − pull·e1(prediction, spread),   growth = rate·e2(prediction, spread),   spread² = V(growth) + blur
+    prediction = start − pull·e1(prediction, spread),   growth = rate·e2(prediction, spread),   spread² = V(growth) + missing
 
 They are the stationary point of a strictly convex function, so there is one solution. Quasi-Newton steps find it in a few
 evaluations of the loss; where they do not settle, bracketing does, always.
@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from onlinevi.engine import Event, Expected, Moments, Real, Slopes, ns
-from onlinevi.engine.holes import expected, in_floats, variance_after
+from onlinevi.engine.holes import cast, expected, in_float32, variance_after
 
 QUASI_NEWTON_STEPS = 12
 BISECTIONS = 200
@@ -43,7 +43,7 @@ class Problem(NamedTuple):
     """How far a unit slope moves the prediction."""
     most: Real
     """The variance before the step."""
-    blur: Real
+    missing_variance: Real
     """What missing values add to it, before the step and after."""
 
 
@@ -64,17 +64,17 @@ class Balance(NamedTuple):
 
 
 def coarseness() -> Real:
-    return COARSENESS if in_floats() else 1.0
+    return COARSENESS if in_float32() else 1.0
 
 
 def spread_at(tangent: Tangent, problem: Problem, growth: Real) -> Real:
     scale = 1.0 + tangent.decay * (growth - tangent.growth)
     variance = tangent.variance / scale if tangent.variance < problem.most * scale else problem.most
-    return ns.sqrt(variance + problem.blur)
+    return ns.sqrt(variance + problem.missing_variance)
 
 
 def touching(views: Any, rows: Any, event: Event, law: Moments, growth: Real) -> Tangent:
-    variance, decay = variance_after(views, rows, event, law, growth)
+    variance, decay = variance_after(views, rows, event, law, cast(growth))
     return Tangent(growth, np.float64(variance), np.float64(decay / variance))
 
 
@@ -83,7 +83,7 @@ def balanced(problem: Problem, views: Any, rows: Any, event: Event, law: Moments
 
     The derivatives of e2 are not at hand: they are learned from its differences.
     """
-    prediction, growth, spread = problem.start, 0.0, ns.sqrt(problem.most + problem.blur)
+    prediction, growth, spread = problem.start, 0.0, ns.sqrt(problem.most + problem.missing_variance)
     loss = Expected(0.0, seen.slope, seen.curvature)
     rise = problem.rate * seen.curvature * problem.most
     if ns.maximum(ns.absolute(problem.pull * seen.slope) / spread, rise) <= SETTLED:  # nothing moves so far as to change them
@@ -101,8 +101,9 @@ def balanced(problem: Problem, views: Any, rows: Any, event: Event, law: Moments
         if move <= SETTLED:
             # What was learned may be wrong, and a wrong step short: what is known must say so too, and the tangent hold.
             left = ns.absolute(off) / (wide * (1.0 + problem.pull * loss.curvature))
-            lacks, away = ns.absolute(missing) * problem.most / tall, (growth - tangent.growth) * tangent.decay / coarseness()
-            if ns.maximum(left, lacks) > 10.0 * SETTLED:
+            shortfall = ns.absolute(missing) * problem.most / tall
+            away = (growth - tangent.growth) * tangent.decay / coarseness()
+            if ns.maximum(left, shortfall) > 10.0 * SETTLED:
                 break
             if away * away <= 10.0 * SETTLED:
                 drift = pg * rise / problem.pull
@@ -132,8 +133,8 @@ def true_slope(problem: Problem, prediction: Real, loss: Expected, drift: Real) 
     """e1 at the root near ``prediction``, along the tangent of e1 and free of cancellation; ``drift`` is e1's change by the
     spread.
     """
-    ahead = loss.slope + loss.curvature * (problem.start - prediction) + drift
-    return ahead / (1.0 + problem.pull * loss.curvature)
+    root_slope = loss.slope + loss.curvature * (problem.start - prediction) + drift
+    return root_slope / (1.0 + problem.pull * loss.curvature)
 
 
 def bracketed(problem: Problem, views: Any, rows: Any, event: Event, law: Moments, parameters: Any) -> Balance:
@@ -145,7 +146,7 @@ def bracketed(problem: Problem, views: Any, rows: Any, event: Event, law: Moment
     near = FOUND * coarseness() * coarseness()
     for k in range(BISECTIONS):
         variance = touching(views, rows, event, law, (ns.exp(middle) - 1.0) / problem.most).variance
-        spread = ns.sqrt(variance + problem.blur)
+        spread = ns.sqrt(variance + problem.missing_variance)
         found = nearest(problem, spread, parameters)
         gap = ns.log1p(problem.rate * found.growth * problem.most) - middle
         if not (ns.absolute(gap) > near * (1.0 + middle) and high - low > near * (1.0 + high)):
@@ -205,8 +206,8 @@ def nearest(problem: Problem, spread: Real, parameters: Any) -> Balance:
         before, last, point = last, ns.absolute(guess - point), guess
     # On a kink the slope is whatever holds the prediction there.
     point = 0.5 * (low + high)
-    held = ns.minimum(ns.maximum((problem.start - point) / problem.pull, low_loss.slope), high_loss.slope)
-    return Balance(point, loss.curvature, held)
+    kink_slope = ns.minimum(ns.maximum((problem.start - point) / problem.pull, low_loss.slope), high_loss.slope)
+    return Balance(point, loss.curvature, kink_slope)
 
 
 def between(start: Real, low: Real, high: Real) -> Real:

@@ -5,30 +5,25 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, ClassVar, Self
 
-from onlinevi.engine import Belief, Event, Frame, Gradient, Moments, Prior, Rates, Real, Slopes, Totals, ns
-from onlinevi.rules.adaptive import Adaptive
-from onlinevi.rules.rates import Rate, as_rate
+from onlinevi.engine import Belief, Event, Geometry, Gradient, Moments, Prior, Rates, Real, Slopes, Totals, ns
+from onlinevi.rules.rates import Adaptive, Rate, as_rate
 
 
 class Rule:
     """How an event changes a belief, one coordinate at a time; the same step serves scalars and arrays."""
 
     keeps_std_total: ClassVar[bool] = False
-    """Reads ``totals.std``, so the state keeps it."""
-    looks_ahead: ClassVar[bool] = False
-    """Uses the rate of the next event, not of this one."""
+    """The rule reads ``totals.std``, so the state keeps it."""
+    uses_next_rate: ClassVar[bool] = False
+    """The step takes the rate of the next event, not of this one."""
     gaussian: ClassVar[bool] = True
-    """Updates a spread as well as a mean."""
-    points: ClassVar[bool] = False
-    """Has a step for beliefs without a spread."""
-    from_belief: ClassVar[bool] = True
-    """Steps from the belief that is there. One that is made anew from sums cannot be changed on the way."""
-    frame: ClassVar[Frame | None] = None
-    """Where its step applies to a full covariance; None where it has no such step."""
-    takes_roots: ClassVar[bool] = False
-    """Whether a step is a root and a division: then a sparse row's steps are worth taking as vectors."""
-    gentle: ClassVar[float] = -1.0
-    """A step with 0 ≤ rate·curvature·std² ≤ this is told so by ``rates.gentle``; it must not let a std grow, or go below 0."""
+    """The step changes a spread as well as a mean."""
+    supports_points: ClassVar[bool] = False
+    """The step makes sense for a belief without a spread."""
+    recursive: ClassVar[bool] = True
+    """The step starts from the belief that is there. One that is made anew from sums cannot be changed on the way."""
+    geometry: ClassVar[Geometry | None] = None
+    """The coordinates in which the step applies to a full covariance; None where it has no such step."""
 
     takes_any_unit: ClassVar[bool] = False
     """Never overshoots, so that labels of any unit are welcome, and no box is needed."""
@@ -39,7 +34,7 @@ class Rule:
         raise TypeError("a rule needs a static method new_belief(belief, gradient, totals, rates, prior)")
 
     @staticmethod
-    def settle(
+    def slopes_after_step(
         views: Any,
         rows: Any,
         event: Event,
@@ -50,7 +45,7 @@ class Rule:
         rates: Rates,
         parameters: Any,
     ) -> Slopes:
-        """An explicit step follows the slopes seen before it."""
+        """The slopes that the step follows: an explicit one takes those seen before it."""
         return seen
 
     def best_constant(self, prior: Prior, low: Belief, high: Belief) -> float:
@@ -66,13 +61,13 @@ class Rule:
 
     def with_covariance(self) -> Rule:
         """This rule as it acts on a full covariance, or a refusal that says why it cannot."""
-        if self.frame is None:
+        if self.geometry is None:
             raise ValueError(f"{self} has no step for a full covariance: use MeanField()")
         return self
 
     def check_ridge(self, correlated: bool) -> None:
         """Refuse a ridge where the step has no closed form with one."""
-        if correlated and self.frame is not Frame.ENTRIES:
+        if correlated and self.geometry is not Geometry.ENTRIES:
             raise ValueError(
                 f"{type(self).__name__} with a covariance takes no ridge, which costs O(d³) an event: use a smaller prior_std"
             )

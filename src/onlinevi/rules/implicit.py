@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from onlinevi.engine import Belief, Event, Frame, Gradient, Moments, Prior, Rates, Real, Slopes, Totals, ns
-from onlinevi.engine.small_steps import ROOTED, root_shrinkage
+from onlinevi.engine import Belief, Event, Geometry, Gradient, Moments, Prior, Rates, Real, Slopes, Totals, ns
 from onlinevi.rules.balance import Problem, balanced, nearest
 from onlinevi.rules.base import RatedRule
 from onlinevi.rules.rates import Rate
@@ -22,11 +21,9 @@ class Implicit(RatedRule):
 
     rate: Rate | float = 1.0
     name: ClassVar[str] = "implicit"
-    points: ClassVar[bool] = True
+    supports_points: ClassVar[bool] = True
     takes_any_unit: ClassVar[bool] = True
-    frame: ClassVar[Frame | None] = Frame.PREDICTION
-    takes_roots: ClassVar[bool] = True
-    gentle: ClassVar[float] = ROOTED
+    geometry: ClassVar[Geometry | None] = Geometry.PREDICTION
 
     def check_ridge(self, correlated: bool) -> None:
         raise ValueError("Implicit takes no ridge: the prior is one already, so use a smaller prior_std")
@@ -35,11 +32,10 @@ class Implicit(RatedRule):
     def new_belief(belief: Belief, gradient: Gradient, totals: Totals, rates: Rates, prior: Prior) -> Belief:
         size = rates.step * belief.std * belief.std
         growth = size * ns.maximum(gradient.curvature, 0.0)
-        std = belief.std - belief.std * root_shrinkage(growth) if rates.gentle else belief.std / ns.sqrt(1.0 + growth)
-        return Belief(belief.mean - size * gradient.mean, std)
+        return Belief(belief.mean - size * gradient.mean, belief.std / ns.sqrt(1.0 + growth))
 
     @staticmethod
-    def settle(
+    def slopes_after_step(
         views: Any,
         rows: Any,
         event: Event,
@@ -51,9 +47,9 @@ class Implicit(RatedRule):
         parameters: Any,
     ) -> Slopes:
         rate = rates.step * weight
-        problem = Problem(y, law.prediction, rate, rate * law.reach, law.variance, law.blur)
+        problem = Problem(y, law.prediction, rate, rate * law.mean_gain, law.variance, law.missing_variance)
         if law.variance == 0.0:
-            return Slopes(weight * nearest(problem, ns.sqrt(law.blur), parameters).slope, seen.curvature)
+            return Slopes(weight * nearest(problem, ns.sqrt(law.missing_variance), parameters).slope, seen.curvature)
         here = Slopes(seen.slope / weight, seen.curvature / weight)
         balance = balanced(problem, views, rows, event, law, here, parameters)
         return Slopes(weight * balance.slope, balance.growth / rates.step)

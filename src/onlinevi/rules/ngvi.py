@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import ClassVar, Self
 
-from onlinevi.engine import Belief, Frame, Gradient, Prior, Rates, Totals, ns
-from onlinevi.engine.small_steps import ROOTED, root_shrinkage
+from onlinevi.engine import Belief, Geometry, Gradient, Prior, Rates, Totals, ns
 from onlinevi.rules.base import Rule
 from onlinevi.rules.rates import Rate, as_rate
 
@@ -23,9 +22,7 @@ class NGVI(Rule):
     step: Rate | float = 1.0
     rate: Rate | float | None = None
     name: ClassVar[str] = "ngvi"
-    frame: ClassVar[Frame | None] = Frame.PREDICTION
-    takes_roots: ClassVar[bool] = True
-    gentle: ClassVar[float] = ROOTED
+    geometry: ClassVar[Geometry | None] = Geometry.PREDICTION
 
     def __post_init__(self) -> None:
         for rate in (self.step_rate, self.prior_rate):
@@ -65,10 +62,6 @@ class NGVI(Rule):
         to_mean = ns.where(rates.pull > 0.0, rates.pull * per_prior * per_prior * (belief.mean - prior.mean), 0.0)
         # The mean need not wait for the root.
         growth = rates.step * curvature * belief.std * belief.std
-        if rates.gentle:
-            std = belief.std - belief.std * root_shrinkage(growth)
-            variance = std * std
-        else:
-            shrunk = 1.0 / (kept_precision + growth)
-            std, variance = belief.std * ns.sqrt(shrunk), belief.std * belief.std * shrunk
+        shrunk = 1.0 / (kept_precision + growth)
+        std, variance = belief.std * ns.sqrt(shrunk), belief.std * belief.std * shrunk
         return Belief(belief.mean - variance * (to_mean + rates.step * gradient.mean), std)

@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from onlinevi.engine import Belief, Gradient, Prior, Rates, Totals
-from onlinevi.rules.adaptive import of_descent
 from onlinevi.rules.base import RatedRule
-from onlinevi.rules.rates import PerHorizon, Rate
+from onlinevi.rules.rates import PerHorizon, Rate, best_for_descent
 
 
 @dataclass(frozen=True)
@@ -18,10 +17,10 @@ class OGA(RatedRule):
     rate: Rate | float = PerHorizon(1.0)
     name: ClassVar[str] = "oga"
     gaussian: ClassVar[bool] = False
-    points: ClassVar[bool] = True
+    supports_points: ClassVar[bool] = True
 
     def best_constant(self, prior: Prior, low: Belief, high: Belief) -> float:
-        return of_descent(prior, low, high)
+        return best_for_descent(prior, low, high)
 
     @staticmethod
     def new_belief(belief: Belief, gradient: Gradient, totals: Totals, rates: Rates, prior: Prior) -> Belief:

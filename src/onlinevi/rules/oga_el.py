@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import ClassVar
 
-from onlinevi.engine import Belief, Frame, Gradient, Prior, Rates, Totals, ns
-from onlinevi.rules.adaptive import of_descent
+from onlinevi.engine import Belief, Geometry, Gradient, Prior, Rates, Totals, ns
 from onlinevi.rules.base import RatedRule
-from onlinevi.rules.rates import PerHorizon, Rate
+from onlinevi.rules.rates import PerHorizon, Rate, best_for_descent
 
 
 @dataclass(frozen=True)
@@ -18,11 +16,10 @@ class OGAEL(RatedRule):
 
     rate: Rate | float = PerHorizon(1.0)
     name: ClassVar[str] = "oga-el"
-    frame: ClassVar[Frame | None] = Frame.ENTRIES
-    gentle: ClassVar[float] = math.inf
+    geometry: ClassVar[Geometry | None] = Geometry.ENTRIES
 
     def best_constant(self, prior: Prior, low: Belief, high: Belief) -> float:
-        return of_descent(prior, low, high)
+        return best_for_descent(prior, low, high)
 
     @staticmethod
     def new_belief(belief: Belief, gradient: Gradient, totals: Totals, rates: Rates, prior: Prior) -> Belief:

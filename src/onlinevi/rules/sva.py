@@ -6,8 +6,9 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar
 
-from onlinevi.engine import Belief, Frame, Gradient, Prior, Rates, Totals
-from onlinevi.rules.adaptive import of_leader
+import numpy as np
+
+from onlinevi.engine import Belief, Geometry, Gradient, Prior, Rates, Totals
 from onlinevi.rules.base import RatedRule, shrink
 from onlinevi.rules.rates import PerHorizon, Rate
 
@@ -22,17 +23,18 @@ class SVA(RatedRule):
     rate: Rate | float = PerHorizon(1.0)
     name: ClassVar[str] = "sva"
     keeps_std_total: ClassVar[bool] = True
-    looks_ahead: ClassVar[bool] = True
-    from_belief: ClassVar[bool] = False
-    frame: ClassVar[Frame | None] = Frame.ENTRIES
-    gentle: ClassVar[float] = math.inf
+    uses_next_rate: ClassVar[bool] = True
+    recursive: ClassVar[bool] = False
+    geometry: ClassVar[Geometry | None] = Geometry.ENTRIES
 
     @property
     def moves_without_gradient(self) -> bool:
         return self.step_rate.varies
 
     def best_constant(self, prior: Prior, low: Belief, high: Belief) -> float:
-        return of_leader(prior, low, high)
+        """c = √(α·KL), with the divergence of a belief as wide as the prior in the farthest corner of the means."""
+        farthest = np.maximum(high.mean - prior.mean, prior.mean - low.mean) / prior.std
+        return float(np.linalg.norm(farthest) / (math.sqrt(2.0) * np.max(prior.std)))
 
     @staticmethod
     def new_belief(belief: Belief, gradient: Gradient, totals: Totals, rates: Rates, prior: Prior) -> Belief:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import ClassVar
 
-from onlinevi.engine import Belief, Frame, Gradient, Prior, Rates, Totals, ns
-from onlinevi.engine.small_steps import SHRINKING, shrinkage
-from onlinevi.rules.adaptive import Adaptive, AdaptiveSVB, of_streaming
+import numpy as np
+
+from onlinevi.engine import Belief, Geometry, Gradient, Prior, Rates, Totals, ns
 from onlinevi.rules.base import RatedRule, Rule, shrink
-from onlinevi.rules.rates import PaperSVB, PerSqrt, Rate, as_rate
+from onlinevi.rules.rates import Adaptive, AdaptiveSVB, PaperSVB, PerSqrt, Rate, as_rate
 
 
 @dataclass(frozen=True)
@@ -22,8 +23,7 @@ class SVB(RatedRule):
 
     rate: Rate | float | None = None
     name: ClassVar[str] = "svb"
-    frame: ClassVar[Frame | None] = Frame.WHITENED
-    gentle: ClassVar[float] = SHRINKING
+    geometry: ClassVar[Geometry | None] = Geometry.WHITENED
 
     @property
     def step_rate(self) -> Rate:
@@ -37,11 +37,10 @@ class SVB(RatedRule):
         return SVB(PerSqrt(1.0)) if self.rate is None else super().with_covariance()
 
     def best_constant(self, prior: Prior, low: Belief, high: Belief) -> float:
-        return of_streaming(prior, low, high)
+        """c = D₁ = sup √(½‖m − m'‖² + ‖std‖²)."""
+        return math.hypot(float(np.linalg.norm(high.mean - low.mean)) / math.sqrt(2.0), float(np.linalg.norm(high.std)))
 
     @staticmethod
     def new_belief(belief: Belief, gradient: Gradient, totals: Totals, rates: Rates, prior: Prior) -> Belief:
         size = rates.step * ns.where(rates.per_variance, 1.0, belief.std * belief.std)
-        u = 0.5 * size * gradient.curvature
-        std = belief.std - belief.std * shrinkage(u) if rates.gentle else belief.std * shrink(u)
-        return Belief(belief.mean - size * gradient.mean, std)
+        return Belief(belief.mean - size * gradient.mean, belief.std * shrink(0.5 * size * gradient.curvature))

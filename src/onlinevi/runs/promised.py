@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from onlinevi.beliefs import PRIOR_STD, edges
+from onlinevi.beliefs import edges, named_rows
 from onlinevi.guarantees import bounds
 from onlinevi.learners import Plan
 from onlinevi.rules import OGA, OGAEL, SVA, SVB, PaperSVB, PerSqrt
@@ -35,7 +35,7 @@ def promised(job: Job) -> Callable[[int], float] | None:
 def _total(plan: Plan, lipschitz: float) -> Callable[[int], float] | None:
     """The theorem of a rule at its rate."""
     domain, rate = bounds.box_domain(plan.family, plan.dim), plan.rule.step_rate
-    variance = float(np.max(plan.frame[PRIOR_STD])) ** 2
+    variance = float(np.max(named_rows(plan.prior_and_box).prior_std)) ** 2
     match plan.rule:
         case SVB() if isinstance(rate, PaperSVB):
             return lambda count: bounds.svb_convex(step=rate.c, count=count, lipschitz=lipschitz, domain=domain).value

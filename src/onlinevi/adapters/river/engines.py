@@ -11,8 +11,7 @@ import numpy as np
 
 from onlinevi.adapters.river import event
 from onlinevi.adapters.river.columns import NEW, Columns
-from onlinevi.engine import Vector
-from onlinevi.engine import loop as linear
+from onlinevi.engine import SUM, Vector
 from onlinevi.learners import Auto, AutoState, BadRow, Inputs, InputState, Linear, Plan, State, kernel, reason
 from onlinevi.learners.inputs.passes import HEAD, KIND
 from onlinevi.learners.inputs.state import CENTRED
@@ -87,7 +86,7 @@ class LinearEngine:
 
     @property
     def count(self) -> int:
-        return int(self._states[0, linear.COUNT])
+        return int(self._states[0, SUM.count])
 
     @property
     def scales(self) -> InputState:
@@ -125,7 +124,7 @@ class LinearEngine:
             raise self._refusal(row, "the prediction is not finite: the values are too large to square")
 
     def learn(self, row: Columns, labels: Vector) -> None:
-        learned = self._learn(row.said, self._desk, labels, self._plan.frame, self._plan.parameters)
+        learned = self._learn(row.said, self._desk, labels, self._plan.prior_and_box, self._plan.parameters)
         if learned != len(labels):
             raise self._refusal(row, reason(self._plan, self._on.row[0], float(labels[learned]), 1.0))
 

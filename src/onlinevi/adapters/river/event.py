@@ -10,10 +10,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from onlinevi.engine import Vector, ns, one_pass
+from onlinevi.engine import SETTING, SUM, Vector, ns, one_pass
 from onlinevi.engine.holes import event_at, expected, moments
-from onlinevi.engine.layout import in_order
-from onlinevi.engine.loop import HEAD, SETTINGS
+from onlinevi.engine.layout import as_packed
 from onlinevi.learners.inputs.passes import HEAD as MOMENTS_HEAD
 from onlinevi.learners.inputs.passes import INTERCEPT, compiled
 
@@ -54,7 +53,7 @@ def parts(desk: Any) -> Parts:
     """The same for Python and for compiled code."""
     columns, dim, learners = int(desk[COLUMNS]), int(desk[DIM]), int(desk[LEARNERS])
     settings = DESK_HEAD + INPUT_SETTINGS
-    before = settings + SETTINGS
+    before = settings + len(SETTING)
     after = before + MOMENTS_HEAD + 3 * columns
     said = after + MOMENTS_HEAD + 3 * columns
     row = said + 2 * columns
@@ -76,7 +75,7 @@ def parts(desk: Any) -> Parts:
 
 def new_desk(columns: int, dim: int, belief: int, learners: int, state: int) -> Vector:
     """Nothing on it but its sizes."""
-    settings = INPUT_SETTINGS + SETTINGS
+    settings = INPUT_SETTINGS + len(SETTING)
     desk = np.zeros(DESK_HEAD + settings + 2 * MOMENTS_HEAD + 8 * columns + dim + learners * (FORESEEN + 2 * state))
     desk[:DESK_HEAD] = 0, columns, dim, belief, learners, state
     return desk
@@ -113,9 +112,9 @@ def foresee(said: Any, desk: Any, parameters: Any) -> int:
     size, sizes = int(desk[STATE]), (int(desk[DIM]), int(desk[BELIEF]), 0)
     event, learners = event_at(on.row, 0), int(desk[LEARNERS])
     for k in range(learners):
-        packed, foreseen = on.states[k * size + HEAD : (k + 1) * size], on.foreseen[FORESEEN * k :]
-        law = moments(in_order(packed, on.row, sizes).vectors, on.row, event)
-        spread = ns.sqrt(law.variance + law.blur)
+        packed, foreseen = on.states[k * size + len(SUM) : (k + 1) * size], on.foreseen[FORESEEN * k :]
+        law = moments(as_packed(packed, on.row, sizes).vectors, on.row, event)
+        spread = ns.sqrt(law.variance + law.missing_variance)
         if not ns.isfinite(law.prediction + spread):
             return k
         foreseen[PREDICTION], foreseen[SPREAD] = law.prediction, spread
@@ -123,7 +122,7 @@ def foresee(said: Any, desk: Any, parameters: Any) -> int:
     return learners
 
 
-def learn(said: Any, desk: Any, labels: Any, frame: Any, parameters: Any) -> int:
+def learn(said: Any, desk: Any, labels: Any, prior_and_box: Any, parameters: Any) -> int:
     """The event with a label a learner: all learn, or none. Returns how many could; −1 where the event is refused."""
     on = parts(desk)
     if not prepare(said, desk, on):
@@ -133,7 +132,7 @@ def learn(said: Any, desk: Any, labels: Any, frame: Any, parameters: Any) -> int
     on.kept[:] = on.states
     for k in range(len(labels)):
         state, label = on.states[k * size : (k + 1) * size], labels[k : k + 1]
-        if one_pass(on.row, label, nothing, state, sizes, on.settings, frame, parameters, record) != 1:
+        if one_pass(on.row, label, nothing, state, sizes, on.settings, prior_and_box, parameters, record) != 1:
             on.states[:] = on.kept
             return k
     on.before[:] = on.after

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from onlinevi.beliefs import PRIOR_STD, MeanField, edges
+from onlinevi.beliefs import MeanField, edges, named_rows
 from onlinevi.engine import Belief, Vector, rate_at
 from onlinevi.guarantees.bounds import adaptive, observed, theorems
 from onlinevi.guarantees.bounds.bound import Bound
@@ -204,7 +204,7 @@ def _steps(plan: Plan, comparator: Belief) -> tuple[float, float]:
 
 def _in_steps(plan: Plan, apart: Vector) -> tuple[float, float]:
     """The widest prior std s, to whose square the largest step is proportional, and a distance in the unit of that step."""
-    prior_std = np.broadcast_to(plan.frame[PRIOR_STD], (plan.dim,))
+    prior_std = np.broadcast_to(named_rows(plan.prior_and_box).prior_std, (plan.dim,))
     widest = float(prior_std.max())
     return widest, float(np.linalg.norm(apart * (widest / prior_std)))
 

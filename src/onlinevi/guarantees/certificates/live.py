@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from onlinevi.beliefs import MEAN_HIGH, MEAN_LOW, STD_HIGH
+from onlinevi.beliefs import named_rows
 from onlinevi.engine import Vector
 from onlinevi.guarantees.certificates.squared import SquaredSums
 from onlinevi.guarantees.certificates.tangents import Tangents, rounding, tangents
@@ -109,8 +109,7 @@ def of_learner(state: State, since: State | None, exact: SquaredSums | None) -> 
     if exact is not None:
         _check_exact(exact, state, count)
         form = "exact"
-    frame = np.broadcast_to(plan.frame.reshape(len(plan.frame), -1), (len(plan.frame), plan.dim))
-    box = Cuboid(frame[MEAN_LOW], frame[MEAN_HIGH])
+    box = Cuboid(*(np.broadcast_to(end, (plan.dim,)) for end in named_rows(plan.prior_and_box)[2:4]))
     return Certificate(count, loss, form, tangents(state, since, curved=curved), exact, box, state)
 
 
@@ -140,13 +139,13 @@ def _check_exact(exact: SquaredSums, state: State, count: int) -> None:
 
 def _furthest(state: State) -> float:
     """How long (mean, std) can have been: by the box, or without one by the first belief and the last."""
-    frame = state.plan.frame.reshape(len(state.plan.frame), -1)
+    box = named_rows(state.plan.prior_and_box)
     dim, mean, std = state.plan.dim, state.mean, state.std
-    ends = np.maximum(np.abs(frame[MEAN_LOW]), np.abs(frame[MEAN_HIGH]))
+    ends = np.maximum(np.abs(box.mean_low), np.abs(box.mean_high))
     start = state.plan.family.init(dim)
 
     def longest(bounds: Vector, first: Vector, last: Vector) -> float:
         limits = np.where(np.isfinite(bounds), bounds, np.maximum(np.abs(first), np.abs(last)))
         return float(np.linalg.norm(np.broadcast_to(limits, (dim,))))
 
-    return float(np.hypot(longest(ends, start.mean, mean), longest(frame[STD_HIGH], start.std, std)))
+    return float(np.hypot(longest(ends, start.mean, mean), longest(box.std_high, start.std, std)))

@@ -72,7 +72,7 @@ def rounding(state: State, comparator: float, furthest: float, *, curved: bool) 
     unit = FORMULA + float(np.finfo(state.plan.dtype).eps) * (state.count + state.plan.dim + 8.0)
     steepness = np.sqrt(state.count * state.gradient_square)
     size = abs(state.expected_loss) + abs(state.loss) + (comparator + 2.0 * furthest) * steepness
-    if state.plan.missing:  # Σ e2·blur is at most Σ (e1·a + e2·v²) + Σ |e1·a|
+    if state.plan.missing:  # Σ e2·missing_variance is at most Σ (e1·a + e2·v²) + Σ |e1·a|
         size += abs(state.product) + furthest * steepness
     if curved:  # the sum of means is kept as t·(new − old mean): each addition errs by up to t·2⁻⁵³ of a mean
         size += state.plan.loss.ridge * state.count * (comparator + furthest) ** 2

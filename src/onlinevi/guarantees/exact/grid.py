@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from onlinevi.beliefs import MEAN_HIGH, MEAN_LOW, MeanField
+from onlinevi.beliefs import MeanField, edges
 from onlinevi.data import as_labels, as_rows
 from onlinevi.engine import Belief, Schedule, Step, Vector
 from onlinevi.guarantees.exact import sweep
@@ -164,8 +164,7 @@ class Grid:
                 f"dim={dim}: a grid serves 1 or 2 features, here it would take {self.points}^{dim} points; "
                 "for squared loss try TemperedGaussian(), else a rule such as SVA() or NGVI()"
             )
-        frame = self.family.frame(dim)
-        ends = [np.broadcast_to(frame[row], dim) for row in (MEAN_LOW, MEAN_HIGH)]
+        ends = edges(self.family, dim)[:2]
         if not (np.isfinite(ends).all() and (ends[0] < ends[1]).all()):
             raise ValueError(f"box={self.family.box}: a grid needs finite ends, low < high; try Box(mean=(-20, 20))")
         prior = self.family.init(dim)

@@ -8,8 +8,8 @@ try:
 except ModuleNotFoundError as missing:
     raise ImportError("onlinevi.autodiff needs JAX: install it with pip install 'onlinevi[nn]'") from missing
 
-from onlinevi.learners.differentiable.differentiable import Differentiable
 from onlinevi.learners.differentiable.gradients import Linearised, MonteCarlo
+from onlinevi.learners.differentiable.learner import Differentiable
 from onlinevi.learners.differentiable.network import ReLUNetwork
 from onlinevi.learners.differentiable.weights import ModelState, ModelTrace, flatten
 

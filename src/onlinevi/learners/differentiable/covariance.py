@@ -1,4 +1,4 @@
-"""A row and a rule's step on a full covariance Σ = CᵀC, in O(d²): ``families.full_steps`` for a model's tangent, by JAX.
+"""A row and a rule's step on a full covariance Σ = CᵀC, in O(d²): ``beliefs.full_steps`` for a model's tangent, by JAX.
 
 The tangent J = ∂f/∂θ at the mean takes the place of a row. C' = R·C with R upper triangular, whose rows need sums over
 those below them: cumulative sums from the last row up, no product of matrices.

@@ -9,8 +9,7 @@ from typing import Any, TypeAlias
 import jax
 import numpy as np
 
-from onlinevi.engine import Real, Vector
-from onlinevi.engine import loop as linear
+from onlinevi.engine import SUM, Real, Vector
 from onlinevi.learners.differentiable.gradients import Linearised, MonteCarlo
 from onlinevi.learners.state import Plan, State
 from onlinevi.learners.trace import Trace
@@ -68,11 +67,11 @@ class ModelPlan(Plan):
         """The prior, with its means moved to ``weights`` where given."""
         array = np.array(super().start().array)
         if weights is not None:
-            array[linear.HEAD : linear.HEAD + self.dim] = self._means(weights)
+            array[len(SUM) : len(SUM) + self.dim] = self._means(weights)
         return ModelState(array, self)
 
     def _means(self, weights: Params) -> Vector:
-        """Refused where the rule or the box would not keep them."""
+        """The weights as one vector, refused where the rule or the box would not keep them."""
         shapes, flat = Layout.of(weights).shapes, flatten(weights)
         if shapes not in (self.layout.shapes, ((self.dim,),)):
             raise ValueError(

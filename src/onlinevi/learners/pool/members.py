@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onlinevi.data import Rows, one_row
-from onlinevi.engine import Function, Vector, many_passes
-from onlinevi.engine import loop as linear
+from onlinevi.engine import RECORD, Function, Vector, many_passes
 from onlinevi.learners.kernels import kernel
 from onlinevi.learners.linear import reason
 from onlinevi.learners.pool.threads import ALONE, Threads
@@ -111,9 +110,9 @@ class Kind:
 
     def __init__(self, numbers: Sequence[int], plans: Sequence[Plan]) -> None:
         self.numbers, self.first = numbers, plans[0]
-        settings, frames = np.stack([plan.settings for plan in plans]), np.stack([plan.frame for plan in plans])
-        self.settings = self.first.sizes, settings, frames, self.first.parameters
-        self.columns = linear.HELD + 1 if self.first.missing else linear.HELD
+        settings, boxes = np.stack([plan.settings for plan in plans]), np.stack([plan.prior_and_box for plan in plans])
+        self.settings = self.first.sizes, settings, boxes, self.first.parameters
+        self.columns = RECORD.missing_mean_square + 1 if self.first.missing else RECORD.missing_mean_square
         self.features = self.first.features._replace(forgets=any(plan.features.forgets for plan in plans))
 
     def tasks(
@@ -121,10 +120,10 @@ class Kind:
     ) -> list[Task]:
         """The calls that take them over a block, each with a part of the learners; what they say goes to ``records``."""
         run_many = kernel(*self.first.kinds, self.features, sparse=sparse, loop=many_passes).run
-        sizes, settings, frames, parameters = self.settings
+        sizes, settings, boxes, parameters = self.settings
         arrays = np.stack([states[number].array for number in self.numbers])
         size = -(-len(arrays) // parts)
         cuts = [slice(first, first + size) for first in range(0, len(arrays), size)]
         return [
-            Task(run_many, (*block, arrays[cut], sizes, settings[cut], frames[cut], parameters, records[cut])) for cut in cuts
+            Task(run_many, (*block, arrays[cut], sizes, settings[cut], boxes[cut], parameters, records[cut])) for cut in cuts
         ]

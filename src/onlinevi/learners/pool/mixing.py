@@ -7,9 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from onlinevi.engine import Function, Kernel, Real, Vector, compose, ns, rate_at
+from onlinevi.engine import RECORD, Function, Kernel, Real, Vector, compose, ns, rate_at
 from onlinevi.engine.holes import expected, odds, valid_label
-from onlinevi.engine.loop import COST, HELD, PREDICTION, SPREAD
 from onlinevi.losses import Loss
 
 # The head of a packed state. Behind it lie, a number for each learner: total losses, log-weights where a share is dealt out,
@@ -139,9 +138,10 @@ def mix(
         support = against = centre = within = between = hedged = sums = 0.0
         for k in range(number):
             at = places[k]
-            predictions[k], spreads[k], costs[k] = said[at, event, PREDICTION], said[at, event, SPREAD], said[at, event, COST]
-            if said.shape[2] > HELD:
-                held[k] = said[at, event, HELD]
+            predictions[k], spreads[k] = said[at, event, RECORD.prediction], said[at, event, RECORD.spread]
+            costs[k] = said[at, event, RECORD.loss]
+            if said.shape[2] > RECORD.missing_mean_square:
+                held[k] = said[at, event, RECORD.missing_mean_square]
         if known:
             for k in range(number):
                 support += weights[k] * predictions[k]
@@ -165,7 +165,8 @@ def mix(
         # The learners took this row by their own losses: the shared one may be undefined there, or overflow.
         if not (ns.isfinite(sums + state[LOSS] + cost + within + between) and valid_label(y, *parameters)):
             return i
-        played[event, PREDICTION], played[event, SPREAD], played[event, COST] = answer, ns.sqrt(within + between), cost
+        played[event, RECORD.prediction], played[event, RECORD.spread] = answer, ns.sqrt(within + between)
+        played[event, RECORD.loss] = cost
         played[event, WITHIN], played[event, BETWEEN] = within, between
         if len(shown) > 0:
             for k in range(number):
@@ -182,7 +183,7 @@ def mix(
             state[GAP] += ns.maximum(hedged - mixed(lags, costs, rate, whole), 0.0)
         if level > 0.0:
             for k in range(number):
-                track(shifts, sizes, k, y - said[places[k], event, PREDICTION], level, state[COUNT])
+                track(shifts, sizes, k, y - said[places[k], event, RECORD.prediction], level, state[COUNT])
         event += 1
     return len(labels)
 

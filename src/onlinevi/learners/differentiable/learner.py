@@ -10,12 +10,11 @@ import numpy as np
 
 from onlinevi.beliefs import Family, FullCovariance, MeanField, Point
 from onlinevi.data import BLOCK_VALUES, as_labels, as_rows, as_weights
-from onlinevi.engine import Frame, Step, Vector
-from onlinevi.engine import loop as linear
+from onlinevi.engine import RECORD, Geometry, Step, Vector
 from onlinevi.learners.base import BadRow, Learner
 from onlinevi.learners.described import CheckpointError, Described, Stored
-from onlinevi.learners.differentiable.game import check_model, play, predict
 from onlinevi.learners.differentiable.gradients import Linearised, MonteCarlo
+from onlinevi.learners.differentiable.loop import check_model, play, predict
 from onlinevi.learners.differentiable.weights import Layout, Model, ModelPlan, ModelState, ModelTrace, Params
 from onlinevi.learners.linear import Linear, forecast_of, reason
 from onlinevi.learners.trace import Events, Forecast, Record, Recorder, Trace
@@ -82,7 +81,7 @@ class Differentiable(Learner[ModelState]):
         plan = ModelPlan(
             self.loss, self.family, self.rule, self.average, layout.size, horizon, self.model, self.gradient, layout, seed
         )
-        _ = plan.settings, plan.frame  # refuse a bad setting now, not at the first event
+        _ = plan.settings, plan.prior_and_box  # refuse a bad setting now, not at the first event
         return plan.start(start)
 
     def predict(self, state: ModelState, x: Any) -> tuple[Any, Any]:
@@ -200,17 +199,17 @@ def _model_trace(trace: Trace) -> ModelTrace:
 
 
 def _refuse_unoffered(rule: Rule, family: Family, gradient: MonteCarlo | Linearised) -> None:
-    """What a linear predictor may have and a model may not."""
+    """Refuse what a linear predictor may have and a model may not."""
     if not isinstance(family, MeanField | Point | FullCovariance):
         raise TypeError(f"family={family!r}: a differentiable model takes MeanField(), FullCovariance() or Point()")
-    if type(rule).settle is not Rule.settle:
+    if type(rule).slopes_after_step is not Rule.slopes_after_step:
         raise ValueError(
             f"{rule} looks for the slopes after its step, which is offered for linear predictors only: "
             "with a model use NGVI() and gradient=Linearised(), or OGA() for a point"
         )
     if not family.correlated:
         return
-    if rule.frame is not Frame.PREDICTION:
+    if rule.geometry is not Geometry.PREDICTION:
         raise ValueError(
             f"{rule} has no step for a full covariance over the weights of a model: use NGVI() and gradient=Linearised(), "
             "or MeanField()"
@@ -239,7 +238,7 @@ def _advance(
     recorder.add(buffer)
     after = ModelState(array, plan)
     if used < len(there):
-        return after, BadRow(int(there[used]), _not_finite(plan, float(record[used, linear.PREDICTION])))
+        return after, BadRow(int(there[used]), _not_finite(plan, float(record[used, RECORD.prediction])))
     if end < len(labels):
         return after, BadRow(end, reason(plan, rows[end], float(labels[end]), float(weights[end])))
     return after, None

@@ -1,4 +1,4 @@
-"""The loop of ``linear.one_pass`` for a model, compiled by JAX: one event, a block of events, and predictions."""
+"""The loop of ``engine.one_pass`` for a model, compiled by JAX: one event, a block of events, and predictions."""
 
 from __future__ import annotations
 
@@ -11,9 +11,11 @@ import jax
 import numpy as np
 from jax import numpy as jnp
 
-from onlinevi.beliefs import MEAN_HIGH, MEAN_LOW, PRIOR_MEAN, PRIOR_STD, STD_HIGH, STD_LOW, Family, FullBelief
+from onlinevi.beliefs import Family, FullBelief, named_rows
 from onlinevi.engine import (
-    BY_GRADIENTS,
+    ADAPTIVE_POWER,
+    SETTING,
+    SUM,
     Belief,
     Expected,
     Gradient,
@@ -23,11 +25,10 @@ from onlinevi.engine import (
     Slopes,
     Totals,
     Vector,
-    adapted,
+    adaptive_rate,
     rate_at,
-    weigh,
+    rates_against_prior,
 )
-from onlinevi.engine import loop as linear
 from onlinevi.learners.differentiable import covariance
 from onlinevi.learners.differentiable.gradients import Cost, Linearised, MonteCarlo, Predictor
 from onlinevi.learners.differentiable.weights import Layout, Model, ModelPlan
@@ -79,7 +80,7 @@ class Running(NamedTuple):
     @staticmethod
     def of(parts: Parts, array: Real) -> Running:
         dim, scale = parts.layout.size, parts.belief_size - parts.layout.size
-        sizes = linear.HEAD, dim, scale, dim, scale * parts.rule.keeps_std_total, dim * parts.average
+        sizes = len(SUM), dim, scale, dim, scale * parts.rule.keeps_std_total, dim * parts.average
         running = Running(*jnp.split(array, np.cumsum(sizes)[:-1]))
         return running._replace(scale=covariance.unpack(running.scale, dim)) if parts.family.correlated else running
 
@@ -95,8 +96,8 @@ class Running(NamedTuple):
         return FullBelief(self.mean, self.scale)
 
     def key(self, seed: Real) -> Any:
-        """By the number of the next event: how a stream is cut into blocks changes no draw."""
-        return jax.random.fold_in(jax.random.key(seed), self.head[linear.COUNT].astype(jnp.uint32))
+        """The random key goes by the number of the next event: how a stream is cut into blocks changes no draw."""
+        return jax.random.fold_in(jax.random.key(seed), self.head[SUM.count].astype(jnp.uint32))
 
 
 class Settings(NamedTuple):
@@ -104,11 +105,11 @@ class Settings(NamedTuple):
 
     seed: Real
     settings: Real
-    frame: Real
+    prior_and_box: Real
     parameters: Real
 
 
-class Turn(NamedTuple):
+class Outcome(NamedTuple):
     """One event as a belief sees it, weight and ridge included, and what the rule makes of the belief."""
 
     prediction: Real
@@ -128,60 +129,60 @@ class Turn(NamedTuple):
 
 def one_event(parts: Parts, set_to: Settings, running: Running, x: Real, y: Real, weight: Real) -> tuple[Running, Real]:
     """Decide, see the row, pay, update. Returns what is recorded of it too."""
-    settings, frame = set_to.settings, set_to.frame
+    settings, box = set_to.settings, named_rows(set_to.prior_and_box)
 
     def cost(a: Real, v: Real) -> Expected:
         return parts.loss.expected(y, a, v, *set_to.parameters)
 
-    t = running.head[linear.COUNT] + 1.0
+    t = running.head[SUM.count] + 1.0
 
     def pace(gradient_square: Real) -> Rates:
         """The rates of a step whose gradient has this square."""
-        scale, power, when = settings[linear.STEP_SCALE], settings[linear.STEP_POWER], t + settings[linear.LEAD]
-        by_gradients = adapted(scale, running.head[linear.GRADIENT_SQUARE] + gradient_square)
-        step = jnp.where(power == BY_GRADIENTS, by_gradients, rate_at(scale, power, when))
-        prior = rate_at(settings[linear.PRIOR_SCALE], settings[linear.PRIOR_POWER], when)
-        return weigh(step, prior, settings[linear.PER_VARIANCE] > 0.0)
+        scale, power, when = settings[SETTING.step_scale], settings[SETTING.step_power], t + settings[SETTING.lead]
+        adaptive = adaptive_rate(scale, running.head[SUM.gradient_square] + gradient_square)
+        step = jnp.where(power == ADAPTIVE_POWER, adaptive, rate_at(scale, power, when))
+        prior = rate_at(settings[SETTING.prior_scale], settings[SETTING.prior_power], when)
+        return rates_against_prior(step, prior, settings[SETTING.per_variance] > 0.0)
 
-    take = correlated_turn if parts.family.correlated else independent_turn
-    turn = take(parts, set_to, running, parts.predictor(x), cost, weight, pace)
+    play_event = correlated_event if parts.family.correlated else independent_event
+    outcome = play_event(parts, set_to, running, parts.predictor(x), cost, weight, pace)
     sums = {
-        linear.COUNT: 1.0,
-        linear.WEIGHT: weight,
-        linear.WEIGHT_SQUARE: weight * weight,
-        linear.LOSS: turn.paid,
-        linear.EXPECTED: turn.expected,
-        linear.PRODUCT: turn.product,
-        linear.GRADIENT_SQUARE: turn.gradient_square,
-        linear.SQUARE: jnp.where(settings[linear.RIDGE] > 0.0, turn.size, 0.0),
-        linear.SLOPED: 0.0,
-        linear.SLOPE_SQUARE: 0.0,
-        linear.LARGEST_SQUARE: jnp.maximum(turn.gradient_square - running.head[linear.LARGEST_SQUARE], 0.0),
+        SUM.count: 1.0,
+        SUM.weight: weight,
+        SUM.weight_square: weight * weight,
+        SUM.loss: outcome.paid,
+        SUM.expected: outcome.expected,
+        SUM.product: outcome.product,
+        SUM.gradient_square: outcome.gradient_square,
+        SUM.square: jnp.where(settings[SETTING.ridge] > 0.0, outcome.size, 0.0),
+        SUM.sloped: 0.0,
+        SUM.slope_square: 0.0,
+        SUM.largest_square: jnp.maximum(outcome.gradient_square - running.head[SUM.largest_square], 0.0),
     }
-    head = running.head + jnp.stack([sums[place] for place in range(linear.HEAD)])
-    mean = jnp.clip(turn.mean, frame[MEAN_LOW], frame[MEAN_HIGH])
+    head = running.head + jnp.stack([sums[place] for place in range(len(SUM))])
+    mean = jnp.clip(outcome.mean, box.mean_low, box.mean_high)
     drift = running.drift + t * (mean - running.mean) if parts.average else running.drift
-    after = Running(head, mean, turn.scale, turn.mean_total, turn.scale_total, drift)
-    return after, jnp.stack([turn.prediction, turn.spread, turn.paid])
+    after = Running(head, mean, outcome.scale, outcome.mean_total, outcome.scale_total, drift)
+    return after, jnp.stack([outcome.prediction, outcome.spread, outcome.paid])
 
 
-def independent_turn(
+def independent_event(
     parts: Parts, set_to: Settings, running: Running, predictor: Predictor, cost: Cost, weight: Real, pace: Pace
-) -> Turn:
-    """With independent weights, or at a point."""
-    frame, belief = set_to.frame, running.belief
+) -> Outcome:
+    """The outcome of an event where the weights are independent, or at a point."""
+    box, belief = named_rows(set_to.prior_and_box), running.belief
     view = parts.gradient.view(predictor, cost, belief, running.key(set_to.seed))
-    pull = weight * set_to.settings[linear.RIDGE]
+    pull = weight * set_to.settings[SETTING.ridge]
     means = jnp.square(belief.mean).sum()
     size = means + jnp.square(belief.std).sum()
     gradient = Gradient(weight * view.gradient.mean + pull * belief.mean, weight * view.gradient.curvature + pull)
     std_gradient = gradient.curvature * belief.std
     mean_total = running.mean_total + gradient.mean
     std_total = running.scale_total + std_gradient if parts.rule.keeps_std_total else running.scale_total
-    prior = Prior(frame[PRIOR_MEAN], frame[PRIOR_STD])
+    prior = Prior(box.prior_mean, box.prior_std)
     square = (jnp.square(gradient.mean) + jnp.square(std_gradient)).sum()
     new = parts.rule.new_belief(belief, gradient, Totals(mean_total, std_total), pace(square), prior)
-    return Turn(
+    return Outcome(
         view.prediction,
         view.spread,
         paid=weight * cost(view.prediction, 0.0).value + 0.5 * pull * means,
@@ -190,23 +191,23 @@ def independent_turn(
         gradient_square=square,
         size=size,
         mean=new.mean,
-        scale=jnp.clip(new.std, frame[STD_LOW], frame[STD_HIGH]) if parts.family.gaussian else running.scale,
+        scale=jnp.clip(new.std, box.std_low, box.std_high) if parts.family.gaussian else running.scale,
         mean_total=mean_total,
         scale_total=std_total,
     )
 
 
-def correlated_turn(
+def correlated_event(
     parts: Parts, set_to: Settings, running: Running, predictor: Predictor, cost: Cost, weight: Real, pace: Pace
-) -> Turn:
-    """With a full covariance; there is no ridge then."""
+) -> Outcome:
+    """The outcome of an event under a full covariance; there is no ridge then."""
     law = covariance.law_of(predictor, running.full_belief)
     loss = cost(law.prediction, law.spread)
     slopes = Slopes(weight * loss.slope, weight * loss.curvature)
     gradient = slopes.slope * law.tangent
     square = covariance.gradient_square(law, slopes)
     new = covariance.by_prediction(parts.rule, running.full_belief, law, slopes, pace(square))
-    return Turn(
+    return Outcome(
         law.prediction,
         law.spread,
         paid=weight * cost(law.prediction, 0.0).value,
@@ -269,7 +270,7 @@ def play(
     count = len(labels)
     filled, data = np.zeros((size, rows.shape[1])), np.zeros((2, size))
     filled[:count], data[0, :count], data[1, :count] = rows, labels, weights
-    set_to = Settings(plan.seed, plan.settings, plan.frame, plan.parameters)
+    set_to = Settings(plan.seed, plan.settings, plan.prior_and_box, plan.parameters)
     with jax.enable_x64(True):
         used, after, record = one_block(Parts.of(plan), set_to, array, filled, *data, count)
         return int(used), np.asarray(after), np.asarray(record)
