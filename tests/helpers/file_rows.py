@@ -6,7 +6,7 @@ import csv
 import io
 from typing import Any
 
-from onlinevi.data.files.stream import Stream
+from onlinevi.data import Stream
 
 
 def csv_text(names: list[str], rows: list[list[str]], **style: Any) -> bytes:

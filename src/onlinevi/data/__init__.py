@@ -2,8 +2,7 @@
 
 from onlinevi.data import catalogue
 from onlinevi.data.catalogue import DataUnavailable
-from onlinevi.data.files import MISSING, BadInput, Batch, Collect, Policy, Position, Refused, Skip, Stop, Stream, open_stream
-from onlinevi.data.files.extra import arrow
+from onlinevi.data.formats import FORMATS, WRITTEN_AS, Format
 from onlinevi.data.rows import (
     BLOCK_VALUES,
     Events,
@@ -17,14 +16,19 @@ from onlinevi.data.rows import (
     one_row,
     typed,
 )
-from onlinevi.data.schema import MOST_CLASSES, Columns, Encoded, Schema, Task, encode, guess_task
-from onlinevi.data.schema.categories import ONE
+from onlinevi.data.schema import MOST_CLASSES, ONE, Columns, Encoded, Schema, Task, encode, guess_task
+from onlinevi.data.sources import PACKED_SUFFIXES, BadInput, Collect, Part, Policy, Position, Refused, Skip, Source, Stop
+from onlinevi.data.stream import Batch, Stream, open_stream
+from onlinevi.data.values import MISSING, arrow
 
 __all__ = [
     "BLOCK_VALUES",
+    "FORMATS",
     "MISSING",
     "MOST_CLASSES",
     "ONE",
+    "PACKED_SUFFIXES",
+    "WRITTEN_AS",
     "BadInput",
     "Batch",
     "Collect",
@@ -32,12 +36,15 @@ __all__ = [
     "DataUnavailable",
     "Encoded",
     "Events",
+    "Format",
+    "Part",
     "Policy",
     "Position",
     "Refused",
     "Rows",
     "Schema",
     "Skip",
+    "Source",
     "SparseRows",
     "Stop",
     "Stream",
