@@ -11,40 +11,19 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
-from helpers.file_rows import csv_text, read
+from helpers.file_rows import SAMPLES, TABLE, arrow_file, read
 
 from onlinevi.data import open_stream
 from onlinevi.data.sources import BadInput, Collect, Skip
 
 pa = pytest.importorskip("pyarrow")
 
-TABLE: dict[str, list[Any]] = {
-    "x": [0.5, -1.0, 2e10, None],
-    "n": [1, 2, 3, 4],
-    "city": ["Paris", "Köln, Rh.", 'a "b"', "two\nlines"],
-}
-
 
 def write(kind: str) -> bytes:
-    rows = [dict(zip(TABLE, values, strict=True)) for values in zip(*TABLE.values(), strict=True)]
-    if kind == "csv":
-        return csv_text(list(TABLE), [["" if value is None else str(value) for value in row.values()] for row in rows])
-    if kind == "ndjson":
-        return "".join(json.dumps(row) + "\n" for row in rows).encode()
-    table, file = pa.table(TABLE), io.BytesIO()
-    if kind == "parquet":
-        from pyarrow import parquet
-
-        parquet.write_table(table, file, row_group_size=3)
-    else:
-        make = pa.ipc.new_file if kind == "arrow" else pa.ipc.new_stream
-        with make(file, table.schema) as writer:
-            writer.write_table(table, max_chunksize=3)
-    return file.getvalue()
+    return arrow_file(stream=True) if kind == "arrows" else SAMPLES[kind]()
 
 
 def twice() -> bytes:

@@ -2,7 +2,7 @@
 
 from onlinevi.data import catalogue
 from onlinevi.data.catalogue import DataUnavailable
-from onlinevi.data.formats import FORMATS, WRITTEN_AS, Format
+from onlinevi.data.formats import WRITTEN_AS, Format, ReadOptions
 from onlinevi.data.rows import (
     BLOCK_VALUES,
     Events,
@@ -23,7 +23,6 @@ from onlinevi.data.values import MISSING, arrow
 
 __all__ = [
     "BLOCK_VALUES",
-    "FORMATS",
     "MISSING",
     "MOST_CLASSES",
     "ONE",
@@ -40,6 +39,7 @@ __all__ = [
     "Part",
     "Policy",
     "Position",
+    "ReadOptions",
     "Refused",
     "Rows",
     "Schema",

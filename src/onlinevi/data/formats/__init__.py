@@ -1,25 +1,37 @@
-"""The formats of files, in one registry: by their names, by the endings of files, or by the first bytes."""
+"""The formats of files: known by their names, by the endings of files, or by the first bytes."""
 
 from __future__ import annotations
 
 from pathlib import PurePath
 
-from onlinevi.data.formats.arrow_ipc import ArrowIPC
 from onlinevi.data.formats.base import Format, Piece, ReadOptions
+from onlinevi.data.sources import PACKED_SUFFIXES, Content
+from onlinevi.engine import look_up, named
+
+# In the order in which messages name them.
+# isort: off
 from onlinevi.data.formats.csv import CSV
-from onlinevi.data.formats.libsvm import LIBSVM
 from onlinevi.data.formats.ndjson import NDJSON
 from onlinevi.data.formats.parquet import Parquet
-from onlinevi.data.sources import PACKED_SUFFIXES, Content
+from onlinevi.data.formats.arrow_ipc import ArrowIPC
+from onlinevi.data.formats.libsvm import LIBSVM
+# isort: on
 
-__all__ = ["FORMATS", "WRITTEN_AS", "Format", "Piece", "ReadOptions", "format_of"]
+__all__ = [
+    "CSV",
+    "LIBSVM",
+    "NDJSON",
+    "WRITTEN_AS",
+    "ArrowIPC",
+    "Format",
+    "Parquet",
+    "Piece",
+    "ReadOptions",
+    "format_of",
+]
 
-FORMATS: dict[str, Format] = {each.name: each for each in (CSV(), NDJSON(), Parquet(), ArrowIPC(), LIBSVM())}
-WRITTEN_AS: dict[str, Format] = {suffix: each for each in FORMATS.values() for suffix in each.written_suffixes}
+WRITTEN_AS = {suffix: each for each in named(Format).values() for suffix in each.written_suffixes}
 """The formats in which tables are written, by the endings of their files."""
-
-_BY_SUFFIX = {suffix: each for each in FORMATS.values() for suffix in each.suffixes}
-_MAGIC = tuple(magic for each in FORMATS.values() for magic in each.magic)
 
 
 def format_of(content: Content, told: str | Format | None = None) -> Format:
@@ -27,13 +39,13 @@ def format_of(content: Content, told: str | Format | None = None) -> Format:
     if isinstance(told, Format):
         return told
     if told is not None:
-        if told not in FORMATS:
-            raise ValueError(f"format={told!r}: needs one of {', '.join(FORMATS)}, or None to find out")
-        return FORMATS[told]
+        return look_up(Format, told, "format")()
     suffixes = [suffix.lower() for suffix in PurePath(content.name).suffixes]
     while suffixes and suffixes[-1] in PACKED_SUFFIXES:
         suffixes.pop()
-    if suffixes and suffixes[-1] in _BY_SUFFIX:
-        return _BY_SUFFIX[suffixes[-1]]
-    first_line = content.first_line(_MAGIC)
-    return next((each for each in FORMATS.values() if each.looks_like(first_line)), FORMATS["csv"])
+    formats = named(Format).values()
+    by_name = next((each for each in formats if suffixes and suffixes[-1] in each.suffixes), None)
+    if by_name is not None:
+        return by_name()
+    first_line = content.first_line(tuple(magic for each in formats for magic in each.magic))
+    return next((each for each in formats if each.looks_like(first_line)), CSV)()

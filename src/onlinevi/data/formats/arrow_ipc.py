@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterator
-from typing import Any
 
-from onlinevi.data.formats.base import CHUNK, Format, Piece, ReadOptions
+from onlinevi.data.formats.base import CHUNK, Format, Piece, ReadOptions, piece_of
 from onlinevi.data.sources import BadInput, Content
 from onlinevi.data.values import arrow
 
@@ -33,13 +32,3 @@ class ArrowIPC(Format):
             raise BadInput(f"{content.name}: no readable Arrow data ({error})") from error
         while stored.read(CHUNK):  # the rest of the file, for the digest
             pass
-
-
-def piece_of(content: Content, batch: Any) -> Piece:
-    """A record batch as a piece; a column of structs becomes a column for each field."""
-    table = arrow().Table.from_batches([batch])
-    while any(arrow().types.is_struct(kind) for kind in table.schema.types):
-        table = table.flatten()
-    if len(set(table.column_names)) < table.num_columns:
-        raise BadInput(f"{content.name}: two of the columns {table.column_names} have one name: rename one")
-    return Piece(table.num_rows, {name: table[name].combine_chunks() for name in table.column_names})

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, NamedTuple
@@ -11,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onlinevi.data.sources import BadInput, Content, Refused
+from onlinevi.data.values import arrow
 
 CHUNK = 1 << 20
 """How many bytes are asked for at once: memory stays at a few of these."""
@@ -48,8 +48,8 @@ class ReadOptions(NamedTuple):
     batch_rows: int = 8192
 
 
-class Format(ABC):
-    """A file format. A subclass in a module of its own, listed in ``FORMATS``, is known everywhere by its name."""
+class Format:
+    """A file format. A subclass is known by its name, and its files by theirs, from the moment that it is imported."""
 
     name: ClassVar[str]
     suffixes: ClassVar[tuple[str, ...]]
@@ -63,13 +63,24 @@ class Format(ABC):
     same_columns: ClassVar[bool] = True
     """Whether all parts of a stream must have the same columns: not where any row may lack or bring some."""
 
-    def looks_like(self, first_line: bytes) -> bool:
+    @classmethod
+    def looks_like(cls, first_line: bytes) -> bool:
         """Whether a part whose name says nothing begins as this format does."""
-        return first_line.startswith(self.magic)
+        return first_line.startswith(cls.magic)
 
-    @abstractmethod
     def read(self, content: Content, options: ReadOptions) -> Iterator[Piece]:
         """The rows of a part in order, in pieces of a size that memory holds."""
+        raise NotImplementedError(f"{type(self).__name__} reads nothing: give it a method read(content, options)")
+
+
+def piece_of(content: Content, batch: Any) -> Piece:
+    """A record batch as a piece; a column of structs becomes a column for each field."""
+    table = arrow().Table.from_batches([batch])
+    while any(arrow().types.is_struct(kind) for kind in table.schema.types):
+        table = table.flatten()
+    if len(set(table.column_names)) < table.num_columns:
+        raise BadInput(f"{content.name}: two of the columns {table.column_names} have one name: rename one")
+    return Piece(table.num_rows, {name: table[name].combine_chunks() for name in table.column_names})
 
 
 Cut = Callable[[bytes, bool], int]

@@ -31,7 +31,8 @@ class LIBSVM(Format):
     suffixes = (".libsvm", ".svm", ".svmlight")
     same_columns = False
 
-    def looks_like(self, first_line: bytes) -> bool:
+    @classmethod
+    def looks_like(cls, first_line: bytes) -> bool:
         return _FIRST_LINE.fullmatch(first_line) is not None
 
     def read(self, content: Content, options: ReadOptions) -> Iterator[Piece]:

@@ -18,7 +18,8 @@ class NDJSON(Format):
     suffixes = written_suffixes = (".ndjson", ".jsonl")
     same_columns = False
 
-    def looks_like(self, first_line: bytes) -> bool:
+    @classmethod
+    def looks_like(cls, first_line: bytes) -> bool:
         return first_line.lstrip(b"\xef\xbb\xbf \t").startswith(b"{")
 
     def read(self, content: Content, options: ReadOptions) -> Iterator[Piece]:

@@ -6,8 +6,7 @@ import shutil
 import tempfile
 from collections.abc import Iterator
 
-from onlinevi.data.formats.arrow_ipc import piece_of
-from onlinevi.data.formats.base import CHUNK, Format, Piece, ReadOptions
+from onlinevi.data.formats.base import CHUNK, Format, Piece, ReadOptions, piece_of
 from onlinevi.data.sources import BadInput, Content
 from onlinevi.data.values import arrow
 
