@@ -32,8 +32,7 @@ asked = {"gb": 2.0}
 
 READ = """
 import sys
-from onlinevi.columns import Columns, encode
-from onlinevi.files import open_stream
+from onlinevi.data import Columns, encode, open_stream
 rows = 0
 with open_stream(sys.argv[1]) as stream:
     schema = Columns().learn(stream.peek(), target=sys.argv[2])

@@ -20,7 +20,7 @@ import pytest
 import scipy.sparse
 
 from onlinevi import datasets
-from onlinevi.data.catalogue import content, folders, formats, parsed
+from onlinevi.data.catalogue import storage, tables
 from onlinevi.data.catalogue.catalogue import CATALOGUE
 from onlinevi.data.catalogue.entry import Table
 
@@ -82,7 +82,7 @@ PACKING: dict[str, Callable[[bytes], bytes]] = {".gz": gzip.compress, ".zip": zi
 @pytest.fixture
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty cache of this test alone."""
-    monkeypatch.setattr(folders, "user_cache", lambda: tmp_path / "cache")
+    monkeypatch.setattr(storage, "user_cache", lambda: tmp_path / "cache")
     return tmp_path / "cache"
 
 
@@ -91,7 +91,7 @@ def own(cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An own folder that holds a stand-in for every file, with a catalogue that expects them and knows no address."""
     folder = tmp_path / "own"
     folder.mkdir()
-    monkeypatch.setenv(folders.VARIABLE, str(folder))
+    monkeypatch.setenv(storage.VARIABLE, str(folder))
     for name, (text, _, _) in STAND_INS.items():
         file = CATALOGUE[name].file
         assert file is not None
@@ -171,7 +171,7 @@ def test_each_format(own: Path, name: str) -> None:
     np.testing.assert_array_equal(data.X.toarray() if scipy.sparse.issparse(data.X) else data.X, X)
     np.testing.assert_array_equal(data.y, y)
     assert data.X.dtype == data.y.dtype == np.float64
-    assert folders.VARIABLE in data.provenance
+    assert storage.VARIABLE in data.provenance
     assert datasets.fetch(name) == datasets.path(name) == own / CATALOGUE[name].file.name  # type: ignore[union-attr]
 
 
@@ -223,7 +223,7 @@ def test_what_cannot_be_had_says_where_and_how(own: Path, cache: Path) -> None:
 
 
 def test_without_platformdirs_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(folders.VARIABLE, "")
+    monkeypatch.setenv(storage.VARIABLE, "")
     monkeypatch.setitem(sys.modules, "platformdirs", None)
     with pytest.raises(datasets.DataUnavailable, match=r"needs pip install 'onlinevi\[data\]'"):
         datasets.load("pima")
@@ -248,7 +248,7 @@ def test_a_rounded_copy_in_a_package_is_refused(cache: Path, monkeypatch: pytest
 
 def test_boston_in_a_package_is_the_file(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("mlxtend")
-    monkeypatch.delenv(folders.VARIABLE, raising=False)
+    monkeypatch.delenv(storage.VARIABLE, raising=False)
     boston = datasets.load("boston")
     assert "mlxtend" in boston.provenance
     assert boston.X.shape == SHAPES["boston"]
@@ -295,7 +295,7 @@ def test_an_unfinished_write_leaves_nothing(tmp_path: Path) -> None:
         raise OSError("the disk is full")
 
     with pytest.raises(OSError, match="full"):
-        folders.write_atomically(tmp_path / "target", fail)
+        storage.write_atomically(tmp_path / "target", fail)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -305,14 +305,14 @@ def test_the_real_cover_is_fast_the_second_time(cache: Path) -> None:
     path = datasets.path("cover")
     assert path is not None
     start = time.perf_counter()
-    content.unpacked(path.read_bytes())
+    storage.unpacked(path.read_bytes())
     unpacking = time.perf_counter() - start
     file = CATALOGUE["cover"].file
     assert file is not None
     raw, times = path.read_bytes(), []
     for _ in range(3):
         start = time.perf_counter()
-        parsed.table(raw, replace(file, parse=never), "kept")
+        storage.parsed_table(raw, replace(file, parse=never), "kept")
         times.append(time.perf_counter() - start)
     assert min(times) < unpacking
 
@@ -367,7 +367,7 @@ def test_california_from_its_origin() -> None:
 
 
 def test_a9a_from_its_origin() -> None:
-    assert content.unpacked(convert("a9a", STAND_INS["a9a"][0])) == STAND_INS["a9a"][0]
+    assert storage.unpacked(convert("a9a", STAND_INS["a9a"][0])) == STAND_INS["a9a"][0]
 
 
 def test_cover_values_fit_their_type() -> None:
@@ -380,7 +380,7 @@ def test_sparse_rows_match_an_independent_reader() -> None:
     reader = pytest.importorskip("sklearn.datasets").load_svmlight_file
     text = STAND_INS["a9a"][0]
     X, y = reader(io.BytesIO(text), n_features=123)
-    table = formats.a9a(text)
+    table = tables.a9a(text)
     np.testing.assert_array_equal(table.X.toarray(), X.toarray())
     np.testing.assert_array_equal(table.y, y)
 

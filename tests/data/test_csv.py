@@ -11,9 +11,9 @@ from helpers.file_rows import csv_text, read
 from hypothesis import given
 from hypothesis import strategies as st
 
-from onlinevi.data.files import csv as csv_files
-from onlinevi.data.files.refused import Skip
-from onlinevi.data.files.stream import open_stream
+from onlinevi.data import open_stream
+from onlinevi.data.formats import csv as csv_files
+from onlinevi.data.sources import Skip
 
 pytest.importorskip("pyarrow")
 
@@ -25,7 +25,7 @@ NASTY = (
 
 @pytest.mark.parametrize("chunk", range(1, len(NASTY) + 1))
 def test_a_csv_may_be_cut_anywhere(tmp_path: Path, chunk: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("onlinevi.data.files.lines.CHUNK", chunk)
+    monkeypatch.setattr("onlinevi.data.formats.base.CHUNK", chunk)
     path = tmp_path / "nasty.csv"
     path.write_bytes(NASTY)
     names, *rows = [row for row in csv.reader(io.StringIO(NASTY.decode("utf-8-sig"), newline="")) if row]
@@ -46,7 +46,7 @@ TEXT = st.text(st.sampled_from("ab1 ,;|\t\"\n\r'é"), max_size=6).filter(lambda 
 def test_a_written_csv_is_read_as_it_was(rows: list[list[str]], delimiter: str, chunk: int, quoting: int) -> None:
     data = csv_text(["a", "b", "c"], rows, delimiter=delimiter, quoting=quoting)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("onlinevi.data.files.lines.CHUNK", chunk)
+        patch.setattr("onlinevi.data.formats.base.CHUNK", chunk)
         patch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(data)))
         numbers, columns = read(open_stream("-", format="csv"))
     assert numbers == list(range(len(rows)))
@@ -59,7 +59,7 @@ def test_a_quote_left_open_costs_one_line_and_no_memory(tmp_path: Path, monkeypa
     path = tmp_path / "t.csv"
     path.write_text("a,b\n" + "\n".join(lines) + "\n")
     for chunk in (1 << 16, 1 << 20):
-        monkeypatch.setattr("onlinevi.data.files.lines.CHUNK", chunk)
+        monkeypatch.setattr("onlinevi.data.formats.base.CHUNK", chunk)
         skip = Skip()
         assert sum(map(len, open_stream(path, bad=skip))) == 499_999
         assert skip.count == 1

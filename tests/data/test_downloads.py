@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 
 from onlinevi import datasets
-from onlinevi.data.catalogue import download, folders
+from onlinevi.data.catalogue import download, storage
 from onlinevi.data.catalogue.catalogue import CATALOGUE
 from onlinevi.data.catalogue.entry import Entry, Origin, StoredFile, Table
 
@@ -93,8 +93,8 @@ def server() -> Iterator[Server]:
 def cache(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty cache, and a catalogue with one more data set, whose only origin is the server."""
     monkeypatch.setenv("no_proxy", "127.0.0.1")
-    monkeypatch.delenv(folders.VARIABLE, raising=False)
-    monkeypatch.setattr(folders, "user_cache", lambda: tmp_path / "cache")
+    monkeypatch.delenv(storage.VARIABLE, raising=False)
+    monkeypatch.setattr(storage, "user_cache", lambda: tmp_path / "cache")
     monkeypatch.setattr(download, "PAUSES", (0.0, 0.0))
     file = StoredFile("mini.gz", hashlib.sha256(TEXT).hexdigest(), parse, (Origin(server.url),))
     monkeypatch.setitem(CATALOGUE, "mini", Entry("mini", ("a", "b"), "made up", "none", file=file))

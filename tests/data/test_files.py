@@ -11,40 +11,19 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
-from helpers.file_rows import csv_text, read
+from helpers.file_rows import SAMPLES, TABLE, arrow_file, read
 
-from onlinevi.data.files.refused import BadInput, Collect, Skip
-from onlinevi.data.files.stream import open_stream
+from onlinevi.data import open_stream
+from onlinevi.data.sources import BadInput, Collect, Skip
 
 pa = pytest.importorskip("pyarrow")
 
-TABLE: dict[str, list[Any]] = {
-    "x": [0.5, -1.0, 2e10, None],
-    "n": [1, 2, 3, 4],
-    "city": ["Paris", "Köln, Rh.", 'a "b"', "two\nlines"],
-}
-
 
 def write(kind: str) -> bytes:
-    rows = [dict(zip(TABLE, values, strict=True)) for values in zip(*TABLE.values(), strict=True)]
-    if kind == "csv":
-        return csv_text(list(TABLE), [["" if value is None else str(value) for value in row.values()] for row in rows])
-    if kind == "ndjson":
-        return "".join(json.dumps(row) + "\n" for row in rows).encode()
-    table, file = pa.table(TABLE), io.BytesIO()
-    if kind == "parquet":
-        from pyarrow import parquet
-
-        parquet.write_table(table, file, row_group_size=3)
-    else:
-        make = pa.ipc.new_file if kind == "arrow" else pa.ipc.new_stream
-        with make(file, table.schema) as writer:
-            writer.write_table(table, max_chunksize=3)
-    return file.getvalue()
+    return arrow_file(stream=True) if kind == "arrows" else SAMPLES[kind]()
 
 
 def twice() -> bytes:
@@ -130,7 +109,7 @@ BAD: dict[str, tuple[bytes, list[tuple[int, int, str]], list[int]]] = {
 def test_bad_rows_are_named_wherever_blocks_end(
     tmp_path: Path, kind: str, chunk: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("onlinevi.data.files.lines.CHUNK", chunk)
+    monkeypatch.setattr("onlinevi.data.formats.base.CHUNK", chunk)
     data, wanted, good = BAD[kind]
     path = tmp_path / f"t.{kind}"
     path.write_bytes(data)
@@ -173,7 +152,7 @@ def test_resuming_gives_the_rest(tmp_path: Path, kind: str, rows: int) -> None:
 
 
 def test_resuming_checks_the_bytes_read_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("onlinevi.data.files.lines.CHUNK", 7)
+    monkeypatch.setattr("onlinevi.data.formats.base.CHUNK", 7)
     path = tmp_path / "t.csv"
     path.write_text("a,b\n1,2\n3,4\n5,6\n")
     stream = open_stream(path)
@@ -227,7 +206,7 @@ def test_a_bad_row_behind_those_peeked_at_waits_its_turn(tmp_path: Path) -> None
 
 
 def test_libsvm_is_a_matrix_that_widens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("onlinevi.data.files.lines.CHUNK", 8)
+    monkeypatch.setattr("onlinevi.data.formats.base.CHUNK", 8)
     path = tmp_path / "t"
     path.write_text("+1 1:2 3:4.5\n-1 0:1e3\n3 7:1 2:.5\n")
     batches = list(open_stream(path))

@@ -16,15 +16,14 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from onlinevi import datasets
-from onlinevi.data.files.batch import Batch
-from onlinevi.data.files.refused import BadInput, Refused
-from onlinevi.data.files.stream import open_stream
-from onlinevi.data.schema.categories import bucket
-from onlinevi.data.schema.encode import encode
-from onlinevi.data.schema.numbers import numbers
-from onlinevi.data.schema.schema import Columns, Schema
+from onlinevi.data import open_stream
+from onlinevi.data.schema.encoder import encode
+from onlinevi.data.schema.schema import Columns, Schema, bucket
 from onlinevi.data.schema.task import MOST_CLASSES, Task, guess_task
 from onlinevi.data.schema.times import TIME_PARTS, instants, parts
+from onlinevi.data.sources import BadInput, Refused
+from onlinevi.data.stream import Batch
+from onlinevi.data.values import numbers
 
 pa = pytest.importorskip("pyarrow")
 
@@ -52,7 +51,7 @@ def run(
     refused: list[Refused] = []
     matrices, labels, numbers = [], [], []
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("onlinevi.data.files.lines.CHUNK", chunk)
+        patch.setattr("onlinevi.data.formats.base.CHUNK", chunk)
         as_stdin(patch, rows, kind)
         stream = open_stream("-", format=kind, batch_rows=size)
         schema = how.learn(stream.peek(look), "y", Task("numbers"))

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from onlinevi.adapters.cli import main
-from onlinevi.data.files.stream import open_stream
+from onlinevi.data import open_stream
 from onlinevi.runs import looking_back, running
 from onlinevi.runs.job import Job
 from onlinevi.runs.stopper import Stopper

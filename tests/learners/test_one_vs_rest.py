@@ -17,7 +17,7 @@ from sklearn.datasets import load_iris
 import onlinevi as ovi
 from onlinevi.adapters.cli import main
 from onlinevi.checkpoint import CheckpointError
-from onlinevi.data.files.stream import open_stream
+from onlinevi.data import open_stream
 from onlinevi.learners import OneVsRest, OneVsRestState, choose
 from onlinevi.learners.one_vs_rest import coupling
 from onlinevi.runs.account import Account

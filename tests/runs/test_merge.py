@@ -10,7 +10,7 @@ import pytest
 
 import onlinevi as ovi
 from onlinevi.adapters.cli import main
-from onlinevi.data.files.stream import open_stream
+from onlinevi.data import open_stream
 from onlinevi.runs.job import Job
 from onlinevi.runs.saved import load_job
 

@@ -2,34 +2,55 @@
 
 from onlinevi.data import catalogue
 from onlinevi.data.catalogue import DataUnavailable
-from onlinevi.data.files import MISSING, BadInput, Batch, Collect, Policy, Position, Refused, Skip, Stop, Stream, open_stream
-from onlinevi.data.files.extra import arrow
-from onlinevi.data.rows import BLOCK_VALUES, Rows, SparseRows, as_labels, as_rows, as_weights, blocks, one_row, typed
-from onlinevi.data.schema import MOST_CLASSES, Columns, Encoded, Schema, Task, encode, guess_task
-from onlinevi.data.schema.categories import ONE
+from onlinevi.data.formats import WRITTEN_AS, Format, ReadOptions
+from onlinevi.data.rows import (
+    BLOCK_VALUES,
+    Events,
+    Rows,
+    SparseRows,
+    as_events,
+    as_labels,
+    as_rows,
+    as_weights,
+    blocks,
+    one_row,
+    typed,
+)
+from onlinevi.data.schema import MOST_CLASSES, ONE, Columns, Encoded, Schema, Task, encode, guess_task
+from onlinevi.data.sources import PACKED_SUFFIXES, BadInput, Collect, Part, Policy, Position, Refused, Skip, Source, Stop
+from onlinevi.data.stream import Batch, Stream, open_stream
+from onlinevi.data.values import MISSING, arrow
 
 __all__ = [
     "BLOCK_VALUES",
     "MISSING",
     "MOST_CLASSES",
     "ONE",
+    "PACKED_SUFFIXES",
+    "WRITTEN_AS",
     "BadInput",
     "Batch",
     "Collect",
     "Columns",
     "DataUnavailable",
     "Encoded",
+    "Events",
+    "Format",
+    "Part",
     "Policy",
     "Position",
+    "ReadOptions",
     "Refused",
     "Rows",
     "Schema",
     "Skip",
+    "Source",
     "SparseRows",
     "Stop",
     "Stream",
     "Task",
     "arrow",
+    "as_events",
     "as_labels",
     "as_rows",
     "as_weights",

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from onlinevi.data import arrow
+from onlinevi.data import WRITTEN_AS, arrow
 from onlinevi.learners import replace_file
 
 BATCH = 8192
@@ -111,7 +111,7 @@ class ArrowTable:
         )
 
     def _finished(self) -> Iterator[Any]:
-        if self.path.suffix.lower() == ".parquet":
+        if WRITTEN_AS[self.path.suffix.lower()].name == "parquet":
             with arrow("parquet").ParquetFile(self.path) as file:
                 yield from file.iter_batches(batch_size=BATCH)
         else:
@@ -120,7 +120,7 @@ class ArrowTable:
                     yield file.get_batch(k)
 
     def _write(self, file: BinaryIO) -> None:
-        parquet = self.path.suffix.lower() == ".parquet"
+        parquet = WRITTEN_AS[self.path.suffix.lower()].name == "parquet"
         kind = arrow("parquet").ParquetWriter if parquet else arrow("ipc").new_file
         with kind(file, self._schema) as writer, arrow("ipc").open_stream(str(self.spool)) as stream:
             for group in _groups(stream):

@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
+from onlinevi.data import PACKED_SUFFIXES, WRITTEN_AS
 from onlinevi.engine import Vector
 from onlinevi.learners import Forecast
 from onlinevi.losses import Target
 from onlinevi.runs.arrow_table import ArrowTable
 from onlinevi.runs.text_table import TextFile
 
-TEXTS, TABLES, PACKED = (".csv", ".ndjson", ".jsonl"), (".parquet", ".arrow"), (".gz", ".bz2", ".zst")
 SAID: dict[Target, tuple[str, ...]] = {
     "classes": ("prediction", "probability"),
     "numbers": ("prediction", "std", "lower", "upper"),
@@ -30,13 +30,13 @@ class Table(Protocol):
 
 def check_format(path: Path) -> None:
     suffix = path.suffix.lower()
-    if suffix in PACKED:
+    if suffix in PACKED_SUFFIXES:
         raise ValueError(
             f"{path}: a packed file cannot be cut back to a checkpoint; name a .parquet file, which is packed inside, or pack "
             "it afterwards"
         )
-    if suffix not in (*TEXTS, *TABLES):
-        raise ValueError(f"{path}: predictions are written as {', '.join((*TEXTS, *TABLES))}; name such a file")
+    if suffix not in WRITTEN_AS:
+        raise ValueError(f"{path}: predictions are written as {', '.join(WRITTEN_AS)}; name such a file")
 
 
 def columns_of(kind: Target, *, labels: bool) -> Mapping[str, str]:
@@ -48,10 +48,10 @@ def columns_of(kind: Target, *, labels: bool) -> Mapping[str, str]:
 
 def open_table(path: Path, columns: Mapping[str, str], place: dict[str, Any] | None = None) -> TextFile | ArrowTable:
     """A new file, or one that goes on from what ``place()`` said of it at a checkpoint."""
-    suffix = path.suffix.lower()
-    if suffix in TABLES:
-        return ArrowTable(path, columns, place)
-    return TextFile(path, columns, place, as_json=suffix != ".csv")
+    written = WRITTEN_AS[path.suffix.lower()]
+    if written.is_text:
+        return TextFile(path, columns, place, as_json=written.name == "ndjson")
+    return ArrowTable(path, columns, place)
 
 
 class Predictions:

@@ -7,9 +7,9 @@ import importlib
 
 import numpy as np
 
-from onlinevi.data.catalogue import formats, generated, origins
+from onlinevi.data.catalogue import tables
 from onlinevi.data.catalogue.entry import Entry, Origin, Package, StoredFile, Table
-from onlinevi.data.catalogue.folders import EXTRA
+from onlinevi.data.catalogue.storage import EXTRA
 
 NO_LICENCE = "no licence stated"
 PIMA = ("pregnancies", "glucose", "blood_pressure", "skin_thickness", "insulin", "bmi", "diabetes_pedigree", "age")
@@ -55,7 +55,7 @@ BREAST = (*(f"mean {what}" for what in CELL), *(f"{what} error" for what in CELL
 
 
 def _breast() -> Table:
-    """Benign is +1."""
+    """Breast Cancer Wisconsin: benign is +1."""
     bunch = importlib.import_module("sklearn.datasets").load_breast_cancer()
     return Table(bunch.data, np.where(bunch.target == 1, 1.0, -1.0))
 
@@ -65,7 +65,7 @@ def _boston() -> Table:
 
 
 _ENTRIES = (
-    Entry("toy", ("x1", "x2"), "two Gaussian classes, generated", "none needed", draw=generated.toy),
+    Entry("toy", ("x1", "x2"), "two Gaussian classes, generated", "none needed", draw=tables.toy),
     Entry(
         "breast",
         BREAST,
@@ -83,11 +83,11 @@ _ENTRIES = (
         file=StoredFile(
             "pima.csv",
             "c62fdc4685d8e47c2a80e2303f88caa99afaeeadea58873fcafffcf288c3c7be",
-            formats.pima,
+            tables.pima,
             (
                 Origin(
                     "https://raw.githubusercontent.com/jbrownlee/Datasets/master/pima-indians-diabetes.csv",
-                    origins.add_header((*PIMA, "outcome")),
+                    tables.add_header((*PIMA, "outcome")),
                 ),
             ),
         ),
@@ -100,7 +100,7 @@ _ENTRIES = (
         file=StoredFile(
             "covtype.data.gz",
             "0a9371cef7c964b5475d6053cc3e0894a5aa6f65ad1ed3ecb01c45aa96217945",
-            formats.cover,
+            tables.cover,
             (
                 Origin("https://archive.ics.uci.edu/ml/machine-learning-databases/covtype/covtype.data.gz"),
                 Origin("https://ndownloader.figshare.com/files/5976039"),
@@ -116,8 +116,8 @@ _ENTRIES = (
         file=StoredFile(
             "boston.csv",
             "dabe774132cf1f35464a048f213b1d4f39f64ad9efb1157d64d457702f72e19b",
-            formats.housing,
-            (Origin("https://lib.stat.cmu.edu/datasets/boston", origins.statlib_boston((*BOSTON, "medv"))),),
+            tables.housing,
+            (Origin("https://lib.stat.cmu.edu/datasets/boston", tables.statlib_boston((*BOSTON, "medv"))),),
         ),
         package=Package(
             "mlxtend",
@@ -135,24 +135,24 @@ _ENTRIES = (
         file=StoredFile(
             "california_housing.csv",
             "7bbf62a63120b1968850c6a618fb82def6cd948a7c3dda73900d57eed63d1ef9",
-            formats.housing,
+            tables.housing,
             (
                 Origin(
                     "https://ndownloader.figshare.com/files/5976036",
-                    origins.california_archive((*CALIFORNIA, "median_house_value")),
+                    tables.california_archive((*CALIFORNIA, "median_house_value")),
                 ),
             ),
         ),
     ),
     Entry(
         "a9a",
-        tuple(str(number) for number in range(1, formats.A9A_FEATURES + 1)),
+        tuple(str(number) for number in range(1, tables.A9A_FEATURES + 1)),
         "Adult in binary features, LIBSVM",
         "CC BY 4.0 for Adult: B. Becker, R. Kohavi, UCI",
         file=StoredFile(
             "a9a.gz",
             "7ba53cccb27e2e525f0fb173e1f446d49856e3fb007eb43be4ec6d0f5b3335ca",
-            formats.a9a,
+            tables.a9a,
             (Origin("https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/binary/a9a", gzip.compress),),
         ),
     ),
@@ -164,7 +164,7 @@ _ENTRIES = (
         file=StoredFile(
             "electricity.zip",
             "c10a416790ef8ab96089e5adfd2febb7c9cec72bd80dfecb2342f2283b86b88a",
-            formats.electricity,
+            tables.electricity,
             (Origin("https://maxhalford.github.io/files/datasets/electricity.zip"),),
         ),
     ),

@@ -40,7 +40,7 @@ class Dataset:
 
 
 def unchanged(raw: bytes) -> bytes:
-    """For an origin that publishes the very file."""
+    """The conversion of an origin that publishes the very file."""
     return raw
 
 

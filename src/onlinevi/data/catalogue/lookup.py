@@ -9,11 +9,10 @@ from pathlib import Path
 
 import numpy as np
 
-from onlinevi.data.catalogue import folders, parsed
+from onlinevi.data.catalogue import storage
 from onlinevi.data.catalogue.catalogue import CATALOGUE
-from onlinevi.data.catalogue.content import refuse_unless, values_sha256, verified
 from onlinevi.data.catalogue.entry import Dataset, DataUnavailable, Entry, Origin, Package, StoredFile, Table, WrongContent
-from onlinevi.data.catalogue.folders import Folder
+from onlinevi.data.catalogue.storage import Folder, parsed_table, refuse_unless, values_sha256, verified
 
 
 @dataclass(frozen=True)
@@ -27,12 +26,12 @@ class Status:
 
 
 def names() -> tuple[str, ...]:
-    """Every data set that ``load`` knows."""
+    """The names of the data sets that ``load`` knows."""
     return tuple(CATALOGUE)
 
 
 def status(name: str) -> Status:
-    """Where ``load`` would take it from, without a download.
+    """Say where ``load`` would take a data set from, without a download.
 
     >>> status("toy")
     Status(name='toy', available=True, place='generated', path=None)
@@ -40,9 +39,9 @@ def status(name: str) -> Status:
     entry = _entry(name)
     if entry.draw is not None:
         return Status(name, True, "generated", None)
-    found = _in_folder(entry.file) if entry.file else None
-    if found is not None:
-        return Status(name, True, found[0].label, found[1])
+    stored = _in_folder(entry.file) if entry.file else None
+    if stored is not None:
+        return Status(name, True, stored[0].label, stored[1])
     if entry.package is not None and _installed(entry.package):
         return Status(name, True, entry.package.distribution, None)
     if entry.file is not None and entry.file.origins:
@@ -62,7 +61,7 @@ def fetch(name: str) -> Path | None:
 
 
 def load(name: str, *, seed: int | None = None) -> Dataset:
-    """The data set, with the file's values in the file's order.
+    """Load a data set, with the file's values in the file's order.
 
     ``seed`` draws the toy data, by default 0; all other data sets are the same for every seed.
     """
@@ -76,13 +75,13 @@ def load(name: str, *, seed: int | None = None) -> Dataset:
 def _table(entry: Entry, seed: int) -> tuple[Table, str]:
     if entry.draw is not None:
         return entry.draw(seed), f"seed {seed}"
-    found = _in_folder(entry.file) if entry.file else None
-    if found is None and entry.package is not None and _installed(entry.package):
+    stored = _in_folder(entry.file) if entry.file else None
+    if stored is None and entry.package is not None and _installed(entry.package):
         return _packaged(entry.package), f"the copy in {entry.package.distribution}"
-    folder, file_path = found or _downloaded(entry)
+    folder, file_path = stored or _downloaded(entry)
     assert entry.file is not None
     try:
-        table = parsed.table(file_path.read_bytes(), entry.file, f"{file_path} (found in {folder.label})")
+        table = parsed_table(file_path.read_bytes(), entry.file, f"{file_path} (found in {folder.label})")
     except WrongContent as error:
         raise WrongContent(f"{error}; remove the file, or put the right one in its place") from error
     return table, f"{entry.file.name} in {folder.label}, content sha256 {entry.file.sha256}"
@@ -95,7 +94,7 @@ def _entry(name: str) -> Entry:
 
 
 def _in_folder(file: StoredFile) -> tuple[Folder, Path] | None:
-    for folder in folders.searched():
+    for folder in storage.searched():
         if folder.path is not None and (folder.path / file.name).is_file():
             return folder, folder.path / file.name
     return None
@@ -112,9 +111,9 @@ def _packaged(package: Package) -> Table:
 
 
 def _downloaded(entry: Entry) -> tuple[Folder, Path]:
-    """Into the user's cache, from the first origin that gives the right content."""
+    """Download the file into the user's cache, from the first origin that gives the right content."""
     failures = []
-    cache = folders.searched()[1]
+    cache = storage.searched()[1]
     if entry.file is not None and cache.path is not None:
         from onlinevi.data.catalogue.download import Failed, one_at_a_time
 
@@ -145,7 +144,7 @@ def _bring(origin: Origin, file: StoredFile, target: Path) -> None:
             # A beginning from an earlier time may be of another version: only a fresh copy tells.
             if not continued:
                 raise
-    folders.write_atomically(target, lambda unfinished: unfinished.write(kept))
+    storage.write_atomically(target, lambda unfinished: unfinished.write(kept))
     part.unlink()
 
 
@@ -161,15 +160,15 @@ def _converted(origin: Origin, file: StoredFile, raw: bytes) -> bytes:
 def _explain(entry: Entry, failures: list[str]) -> str:
     looked, remedies = [], []
     if entry.file is not None:
-        searched = folders.searched()
+        searched = storage.searched()
         looked += [f"{label}: {f'no {entry.file.name} in {folder}' if folder else why}" for label, folder, why in searched]
-        own, cache = searched
-        home = own.path or cache.path or f"a folder, and set {folders.VARIABLE} to it"
+        named, cache = searched
+        home = named.path or cache.path or f"a folder, and set {storage.VARIABLE} to it"
         remedies.append(f"put {entry.file.name} into {home}")
     if entry.package is not None:
         looked.append(f"{entry.package.distribution}: not installed")
         remedies.append(entry.package.install)
     if entry.file is not None:
-        looked += failures or ["download: no address known" if not entry.file.origins else f"download: needs {folders.EXTRA}"]
+        looked += failures or ["download: no address known" if not entry.file.origins else f"download: needs {storage.EXTRA}"]
     lines = "".join(f"\n  {line}" for line in looked)
     return f"the data set {entry.name!r} cannot be had. Looked in:{lines}\nTo get it: {', or '.join(remedies)}."

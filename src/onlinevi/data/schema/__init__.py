@@ -1,8 +1,7 @@
 """From the columns of a stream to the features and labels of a learner.
 
 >>> import tempfile, pathlib
->>> from onlinevi.data import Columns, encode
->>> from onlinevi.data import open_stream
+>>> from onlinevi.data import Columns, encode, open_stream
 >>> path = pathlib.Path(tempfile.mkdtemp()) / "flats.csv"
 >>> _ = path.write_text("size,city,let\\n50,Rome,no\\n80,Oslo,yes\\n,Rome,yes\\n")
 >>> with open_stream(path) as stream:
@@ -17,8 +16,8 @@
 ([[50.0, 1.0, 0.0], [80.0, 0.0, 1.0], [nan, 1.0, 0.0]], [-1.0, 1.0, 1.0])
 """
 
-from onlinevi.data.schema.encode import Encoded, encode
-from onlinevi.data.schema.schema import Columns, Schema
+from onlinevi.data.schema.encoder import Encoded, encode
+from onlinevi.data.schema.schema import ONE, Columns, Schema
 from onlinevi.data.schema.task import MOST_CLASSES, Task, guess_task
 
-__all__ = ["MOST_CLASSES", "Columns", "Encoded", "Schema", "Task", "encode", "guess_task"]
+__all__ = ["MOST_CLASSES", "ONE", "Columns", "Encoded", "Schema", "Task", "encode", "guess_task"]

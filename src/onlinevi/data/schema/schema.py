@@ -6,22 +6,29 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
+from hashlib import blake2b
 from typing import Any, Literal
 
-from onlinevi.data.files.batch import Batch
-from onlinevi.data.schema.categories import ONE
-from onlinevi.data.schema.cells import PARTS
-from onlinevi.data.schema.kinds import KINDS, Kind, kind_of
+from onlinevi.data.schema.kinds import KINDS, PARTS, Kind, kind_of
 from onlinevi.data.schema.task import Task, guess_task
+from onlinevi.data.stream import Batch
+
+ONE, BUCKET = "=", "~"
+"""What a feature's name has between the column's and the category's, or the bucket's number."""
 
 SPARSE_FROM = 200
 """So many names in the first rows make a matrix sparse."""
 MOST_HASH_BITS = 28
 
 
+def bucket(text: str, buckets: int) -> int:
+    """Which bucket a text falls into: the same on every machine and in every run."""
+    return int.from_bytes(blake2b(text.encode(), digest_size=8).digest(), "little") % buckets
+
+
 @dataclass(frozen=True)
 class Columns:
-    """What is wanted of the columns.
+    """The settings by which columns become features.
 
     ``missing``: a missing value is "nan", "zero", or its row is to "refuse"; a missing name has none of its column's features.
     ``keep`` and ``drop`` choose columns, ``kinds`` tells what they hold where the guess is wrong. The first ``max_categories``
@@ -63,8 +70,8 @@ class Columns:
         if of_indices and self.hash_bits is not None:
             raise ValueError(f"hash_bits={self.hash_bits}: is for names, and this file has indices")
         names = list(dict.fromkeys(name for batch in seen for name in batch.columns))
-        asked = [*self.keep, *self.drop, *self.kinds, *([] if target is None else [target])]
-        unknown = [name for name in asked if name not in names]
+        needed = [*self.keep, *self.drop, *self.kinds, *([] if target is None else [target])]
+        unknown = [name for name in needed if name not in names]
         if unknown:
             raise ValueError(f"no column is called {unknown[0]!r}: the first rows have {', '.join(map(repr, names))}")
         if target is not None and not isinstance(task, Task):
@@ -135,8 +142,8 @@ class Schema:
     @property
     def numbers(self) -> set[str]:
         """The columns that a reader may deliver as floats."""
-        found = {name for name, kind in self.kinds.items() if kind == "number"}
-        return found | ({self.target} if self.target is not None and self.task and self.task.kind != "classes" else set())
+        features = {name for name, kind in self.kinds.items() if kind == "number"}
+        return features | ({self.target} if self.target is not None and self.task and self.task.kind != "classes" else set())
 
     def wants(self, column: str) -> bool:
         """Whether a column is in use."""
@@ -160,7 +167,7 @@ class Schema:
         return counts
 
     def to_json(self) -> str:
-        """All of it, for a checkpoint."""
+        """The schema as a checkpoint keeps it, all of it."""
         return json.dumps(asdict(self), ensure_ascii=False)
 
     @staticmethod

@@ -8,10 +8,7 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from onlinevi.data.files.values import MISSING, value_text
-from onlinevi.data.schema.categories import Names
-from onlinevi.data.schema.numbers import is_number, numbers
-from onlinevi.data.schema.texts import texts
+from onlinevi.data.values import MISSING, Names, is_number, numbers, texts, value_text
 from onlinevi.engine import Vector
 
 TaskKind: TypeAlias = Literal["classes", "numbers", "counts"]
@@ -46,13 +43,13 @@ class Task:
         """The labels, and why a row has none, by its place; new classes of more than two are taken in."""
         if self.kind == "classes":
             return self._classes(values)
-        found, bad = numbers(values)
-        missing = np.isnan(found) & ~bad
+        labels, bad = numbers(values)
+        missing = np.isnan(labels) & ~bad
         if self.kind == "counts":
-            bad |= ~missing & ~((found >= 0.0) & (found == np.floor(found)))
+            bad |= ~missing & ~((labels >= 0.0) & (labels == np.floor(labels)))
         needs = "a whole number from 0" if self.kind == "counts" else "a finite number"
         reasons = {int(i): LACKS if missing[i] else f"the label needs to be {needs}" for i in np.flatnonzero(bad | missing)}
-        return self, found, reasons
+        return self, labels, reasons
 
     def _classes(self, values: Any) -> tuple[Task, Vector, dict[int, str]]:
         spelled = Names.of(texts(values))
@@ -74,7 +71,7 @@ class Task:
 
 
 def guess_task(blocks: Iterable[Any], *, classes: bool = False) -> Task:
-    """What the labels seen so far look like. ``why`` is a sentence to show: a guess can be wrong, and can be told instead.
+    """Guess what the labels seen so far are. ``why`` is a sentence to show: a guess can be wrong, and can be told instead.
 
     ``classes`` tells that they are classes, numbers too.
     """
@@ -84,14 +81,14 @@ def guess_task(blocks: Iterable[Any], *, classes: bool = False) -> Task:
         raise ValueError("the target has no value in the rows seen: name another column, or tell the task")
     if classes or not all(map(is_number, names)):
         return _classes(names)
-    found = np.array([float(name) for name in names])
-    whole = bool((found == np.floor(found)).all())
+    labels = np.array([float(name) for name in names])
+    whole = bool((labels == np.floor(labels)).all())
     if len(names) == 2 and whole:
         return _classes(names)
     if len(names) == 1 and whole:
         raise ValueError(f"the target is {names[0]} in all rows seen: show more rows, or tell the task")
     perhaps = "; if they are codes of classes, say so" if whole and len(names) <= MOST_CODES else ""
-    if whole and found[0] == 0.0 and found[-1] <= LARGEST_COUNT:
+    if whole and labels[0] == 0.0 and labels[-1] <= LARGEST_COUNT:
         return Task("counts", why=f"counts: whole numbers from 0 to {names[-1]}, {len(names)} different ones{perhaps}")
     return Task("numbers", why=f"numbers: {len(names)} different ones from {names[0]} to {names[-1]}{perhaps}")
 

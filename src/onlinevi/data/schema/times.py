@@ -9,9 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from onlinevi.data.files.extra import arrow
-from onlinevi.data.schema.numbers import is_missing
-from onlinevi.data.schema.texts import plain, texts
+from onlinevi.data.values import arrow, is_missing, plain, texts
 from onlinevi.engine import Vector
 
 DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
@@ -29,16 +27,16 @@ def instants(values: Any) -> tuple[NDArray[np.datetime64], NDArray[np.bool_]]:
     pa, types = arrow(), arrow().types
     values = plain(values)
     if types.is_date(values.type) or types.is_timestamp(values.type):
-        stamps = values.cast(pa.timestamp("us", getattr(values.type, "tz", None)), safe=False)
-        found = np.asarray(stamps.to_numpy(zero_copy_only=False), dtype="datetime64[us]")
-        return found, np.zeros(len(found), dtype=bool)
+        cast = values.cast(pa.timestamp("us", getattr(values.type, "tz", None)), safe=False)
+        stamps = np.asarray(cast.to_numpy(zero_copy_only=False), dtype="datetime64[us]")
+        return stamps, np.zeros(len(stamps), dtype=bool)
     return _read(texts(values), is_missing(values))
 
 
-def parts(found: NDArray[np.datetime64], names: tuple[str, ...]) -> list[Vector]:
+def parts(stamps: NDArray[np.datetime64], names: tuple[str, ...]) -> list[Vector]:
     """Each part by name; NaN where missing."""
-    missing = np.isnat(found)
-    filled = np.where(missing, np.datetime64(0, "us"), found)
+    missing = np.isnat(stamps)
+    filled = np.where(missing, np.datetime64(0, "us"), stamps)
     year, month, day = (filled.astype(f"datetime64[{unit}]") for unit in "YMD")
     day_gone = (filled - day) / np.timedelta64(1, "D")
     year_gone = 2.0 * np.pi * ((day - year.astype("datetime64[D]")) / np.timedelta64(1, "D") + day_gone) / DAYS_A_YEAR
@@ -57,15 +55,17 @@ def parts(found: NDArray[np.datetime64], names: tuple[str, ...]) -> list[Vector]
 
 
 def is_date(text: str) -> bool:
+    """Whether a text is written as a date; it may be none of the calendar's."""
     return DATE.fullmatch(text) is not None
 
 
 def is_time(text: str) -> bool:
+    """Whether a text is written as a time, or as a date."""
     return TIME.fullmatch(text) is not None
 
 
 def _read(values: Any, missing: NDArray[np.bool_]) -> tuple[NDArray[np.datetime64], NDArray[np.bool_]]:
-    found, bad = np.full(len(values), np.datetime64("NaT", "us")), np.zeros(len(values), dtype=bool)
+    stamps, bad = np.full(len(values), np.datetime64("NaT", "us")), np.zeros(len(values), dtype=bool)
     known: dict[str, datetime | None] = {}
     for i, text in enumerate(values.to_pylist()):
         if missing[i]:
@@ -75,8 +75,8 @@ def _read(values: Any, missing: NDArray[np.bool_]) -> tuple[NDArray[np.datetime6
         instant = known[text]
         bad[i] = instant is None
         if instant is not None:
-            found[i] = np.datetime64(instant, "us")
-    return found, bad
+            stamps[i] = np.datetime64(instant, "us")
+    return stamps, bad
 
 
 def _instant(text: str) -> datetime | None:

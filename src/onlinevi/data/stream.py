@@ -1,33 +1,57 @@
-"""A source as a stream of batches: its rows numbered, bad ones reported, and never more in memory than a few blocks."""
+"""A source as a stream of batches: its rows numbered, bad ones reported, and never more in memory than a few blocks.
+
+>>> import tempfile, pathlib
+>>> from onlinevi.data import open_stream
+>>> path = pathlib.Path(tempfile.mkdtemp()) / "prices.csv"
+>>> _ = path.write_text("size,price\\n50,100\\n80,150\\n")
+>>> with open_stream(path) as stream:
+...     [(batch.rows.tolist(), batch.columns["price"].to_pylist()) for batch in stream], stream.position.rows
+([([0, 1], ['100', '150'])], 2)
+"""
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from onlinevi.data.files.batch import Batch, Piece
-from onlinevi.data.files.csv import read_csv
-from onlinevi.data.files.digest import Digest, Position
-from onlinevi.data.files.formats import Format, format_of
-from onlinevi.data.files.libsvm import read_libsvm
-from onlinevi.data.files.ndjson import read_ndjson
-from onlinevi.data.files.refused import BadInput, Policy, Stop
-from onlinevi.data.files.source import Source, parts
-from onlinevi.data.files.tables import read_arrow, read_parquet
+from onlinevi.data.formats import Format, Piece, ReadOptions, format_of
+from onlinevi.data.sources import BadInput, Content, Digest, Files, Policy, Position, Source, Stop
 
-SAME_COLUMNS: set[Format] = {"csv", "parquet", "arrow"}
+
+@dataclass(frozen=True)
+class Batch:
+    """Rows that follow each other: pyarrow arrays by name, all of the length of ``rows``."""
+
+    source: str
+    """The file, for messages."""
+    rows: NDArray[np.int64]
+    """Each row's number in the stream, from 0; a refused row leaves a gap."""
+    columns: Mapping[str, Any]
+    matrix: Any = None
+    """Of a sparse file: a CSR matrix, one column an index."""
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def slice(self, start: int, stop: int) -> Batch:
+        """The rows from start to stop, without a copy."""
+        columns = {name: values.slice(start, stop - start) for name, values in self.columns.items()}
+        return Batch(self.source, self.rows[start:stop], columns, None if self.matrix is None else self.matrix[start:stop])
 
 
 @dataclass(frozen=True)
 class Reading:
     """How a source is read: the settings of ``open_stream``."""
 
-    format: str | None
+    format: str | Format | None
     batch_rows: int
     bad: Policy
     skip_rows: int
@@ -49,13 +73,13 @@ class Reading:
 class Stream:
     """Batches in order, once. Close it, or use it in a ``with``; after Ctrl-C ``position`` says what was delivered."""
 
-    def __init__(self, source: str, reading: Reading, digest: Digest) -> None:
-        self.source, self.parts = source, parts(source)
+    def __init__(self, source: Source, reading: Reading, digest: Digest) -> None:
+        self.source = source.name
         self.numbers: set[str] = set()
         """Columns of CSV to be read as floats from the next block on, where all their fields are numbers."""
         self.live = False
         """Whether rows come from a pipe, which may pause."""
-        self._reading, self._digest = reading, digest
+        self._source, self._reading, self._digest = source, reading, digest
         self._rows = reading.skip_rows
         self._waiting: deque[Batch] = deque()
         self._failure: Exception | None = None
@@ -106,29 +130,22 @@ class Stream:
         return tuple(batch for batch in seen if len(batch))
 
     def _read(self) -> Generator[Batch]:
-        first, columns, end = 0, None, self._reading.end_row
-        for name in self.parts:
-            with Source(name, self._digest) as source:
-                self.live = source.live
-                kind = format_of(source, self._reading.format)
-                for piece in self._pieces(source, kind):
-                    if kind in SAME_COLUMNS and piece.columns:
+        first, columns, reading = 0, set[str](), self._reading
+        with closing(self._source.parts()) as parts:
+            for part in parts:
+                self.live = part.live
+                content = Content(part, self._digest)
+                part_format = format_of(content, reading.format)
+                options = ReadOptions(self.numbers, reading.delimiter, reading.names, reading.batch_rows)
+                for piece in part_format.read(content, options):
+                    if part_format.same_columns and piece.columns:
                         columns = columns or set(piece.columns)
-                        _check_columns(source.name, columns, set(piece.columns))
-                    yield from self._numbered(source.name, piece, first)
+                        _check_columns(part.name, columns, set(piece.columns))
+                    yield from self._numbered(part.name, piece, first)
                     first += piece.count
-                    if end is not None and first >= end:
+                    if reading.end_row is not None and first >= reading.end_row:
                         return
         self._digest.finish()
-
-    def _pieces(self, source: Source, kind: Format) -> Iterator[Piece]:
-        if kind == "csv":
-            return read_csv(source, self.numbers, self._reading.delimiter, self._reading.names)
-        if kind == "ndjson":
-            return read_ndjson(source)
-        if kind == "libsvm":
-            return read_libsvm(source)
-        return read_parquet(source, self._reading.batch_rows) if kind == "parquet" else read_arrow(source)
 
     def _numbered(self, name: str, piece: Piece, first: int) -> Iterator[Batch]:
         """The piece's rows that are wanted, in batches; each bad row is reported before the batch it would be in."""
@@ -154,16 +171,16 @@ class Stream:
             reading.bad(bad)
 
 
-def _check_columns(name: str, wanted: set[str], found: set[str]) -> None:
-    if found != wanted:
-        lacks, more = sorted(wanted - found), sorted(found - wanted)
+def _check_columns(name: str, wanted: set[str], present: set[str]) -> None:
+    if present != wanted:
+        lacks, more = sorted(wanted - present), sorted(present - wanted)
         raise BadInput(f"{name}: its columns are not those of the parts before it: it lacks {lacks}, and has {more} more")
 
 
 def open_stream(
-    source: str | Path,
+    source: str | Path | Source,
     *,
-    format: str | None = None,  # noqa: A002
+    format: str | Format | None = None,  # noqa: A002
     batch_rows: int = 8192,
     bad: Policy | None = None,
     skip_rows: int = 0,
@@ -172,15 +189,16 @@ def open_stream(
     delimiter: str | None = None,
     names: Sequence[str] | None = None,
 ) -> Stream:
-    """A file, a folder of parts, or ``-`` for standard input, as a stream of batches of at most ``batch_rows`` rows.
+    """Open a file, a folder of parts, ``-`` for standard input, or another source, as batches of at most ``batch_rows`` rows.
 
-    ``format`` is csv, ndjson, parquet, arrow or libsvm; None finds out. ``bad`` says what becomes of rows that cannot be read:
-    ``Stop()`` (the default), ``Skip()``, ``Collect(path)``, or any function. ``skip_rows`` leaves out the first rows,
-    ``end_row`` the row of this number, counted from 0, and all behind it; ``resume`` skips up to a position of an earlier
-    stream, and refuses a source whose bytes up to there have changed. ``delimiter`` and ``names`` are for CSV: names for a
-    file without a header.
+    ``format`` is csv, ndjson, parquet, arrow or libsvm, or a format of your own; None finds out. ``bad`` says what becomes of
+    rows that cannot be read: ``Stop()`` (the default), ``Skip()``, ``Collect(path)``, or any function. ``skip_rows`` leaves
+    out the first rows, ``end_row`` the row of this number, counted from 0, and all behind it; ``resume`` skips up to a
+    position of an earlier stream, and refuses a source whose bytes up to there have changed. ``delimiter`` and ``names`` are
+    for CSV: names for a file without a header.
     """
     if resume is not None and skip_rows:
         raise ValueError(f"skip_rows={skip_rows} beside resume: a position brings its own number of rows; give one of them")
     first = skip_rows if resume is None else resume.rows
-    return Stream(str(source), Reading(format, batch_rows, bad or Stop(), first, end_row, delimiter, names), Digest(resume))
+    reading = Reading(format, batch_rows, bad or Stop(), first, end_row, delimiter, names)
+    return Stream(Files(source) if isinstance(source, str | Path) else source, reading, Digest(resume))

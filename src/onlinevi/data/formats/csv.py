@@ -15,12 +15,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from onlinevi.data.files.batch import Piece
-from onlinevi.data.files.extra import arrow
-from onlinevi.data.files.lines import blocks
-from onlinevi.data.files.refused import BadInput, Refused
-from onlinevi.data.files.source import Source
-from onlinevi.data.files.values import MISSING
+from onlinevi.data.formats.base import Format, Piece, ReadOptions, text_blocks
+from onlinevi.data.sources import BadInput, Content, Refused
+from onlinevi.data.values import MISSING, arrow
 
 DELIMITERS = (",", ";", "\t", "|")
 LONGEST_RUN = 1 << 20
@@ -28,23 +25,30 @@ LONGEST_RUN = 1 << 20
 UNCLOSED = "a quote that never closes"
 
 
-def read_csv(
-    source: Source, numbers: Set[str], delimiter: str | None = None, names: Sequence[str] | None = None
-) -> Iterator[Piece]:
-    """The rows, block by block. ``numbers`` is looked at before each block: these columns come as floats where they are."""
-    grammar = _grammar(delimiter or _sniffed(source))
-    names = None if names is None else _checked(source, names)
-    line = 1
-    for block in blocks(source, grammar.cut):
-        line += block.count(b"\n")
+class CSV(Format):
+    """CSV is what every text without another format's marks is read as.
+
+    The columns in ``options.numbers`` come as floats in every block where all their fields are numbers.
+    """
+
+    name = "csv"
+    suffixes = (".csv", ".tsv")
+    written_suffixes = (".csv",)
+
+    def read(self, content: Content, options: ReadOptions) -> Iterator[Piece]:
+        grammar = _grammar(options.delimiter or _sniffed(content))
+        names = None if options.names is None else _checked(content, options.names)
+        line = 1
+        for block in text_blocks(content, grammar.cut):
+            line += block.count(b"\n")
+            if names is None:
+                names, block = _header(content, grammar, block)
+            if names is not None:
+                piece = _piece(_Block(content.name, line - block.count(b"\n"), block, names, grammar), options.numbers)
+                if piece.count:
+                    yield piece
         if names is None:
-            names, block = _header(source, grammar, block)
-        if names is not None:
-            piece = _piece(_Block(source.name, line - block.count(b"\n"), block, names, grammar), numbers)
-            if piece.count:
-                yield piece
-    if names is None:
-        raise BadInput(f"{source.name}: empty; CSV needs a header line")
+            raise BadInput(f"{content.name}: empty; CSV needs a header line")
 
 
 class _Grammar(NamedTuple):
@@ -99,12 +103,12 @@ class _Block(NamedTuple):
 
     def records(self) -> list[tuple[int, bytes]]:
         """Line and content of each record that is not blank."""
-        found, line = [], self.line
+        records, line = [], self.line
         for record in self.grammar.record.findall(self.content):
             if record.strip(b"\r\n"):
-                found.append((line, record))
+                records.append((line, record))
             line += record.count(b"\n")
-        return found
+        return records
 
 
 def _piece(block: _Block, numbers: Set[str]) -> Piece:
@@ -181,24 +185,24 @@ def _table(block: _Block, numbers: Set[str]) -> tuple[Any, list[tuple[int, int, 
     return table, bad
 
 
-def _sniffed(source: Source) -> str:
+def _sniffed(content: Content) -> str:
     """The delimiter that the header has most of, outside quotes."""
-    header = re.sub(r'"[^"]*"?', "", source.first_line().decode(errors="replace"))
+    header = re.sub(r'"[^"]*"?', "", content.first_line().decode(errors="replace"))
     return max(DELIMITERS, key=header.count)
 
 
-def _header(source: Source, grammar: _Grammar, block: bytes) -> tuple[tuple[str, ...] | None, bytes]:
+def _header(content: Content, grammar: _Grammar, block: bytes) -> tuple[tuple[str, ...] | None, bytes]:
     """The names, and the rows behind them; no names yet where the block is blank."""
     block = block.lstrip(b"\r\n")
     if not block:
         return None, block
     match = grammar.record.match(block)
     if match is None:
-        raise BadInput(f"{source.name}: the header has {UNCLOSED}")
+        raise BadInput(f"{content.name}: the header has {UNCLOSED}")
     names = next(csv.reader([match.group().decode(errors="replace")], delimiter=grammar.delimiter))
     if all(_is_number(name) for name in names):
-        raise BadInput(f"{source.name}: the first line holds numbers, no header: give names=, one a column ({len(names)})")
-    return _checked(source, names), block[match.end() :]
+        raise BadInput(f"{content.name}: the first line holds numbers, no header: give names=, one a column ({len(names)})")
+    return _checked(content, names), block[match.end() :]
 
 
 def _is_number(text: str) -> bool:
@@ -209,10 +213,10 @@ def _is_number(text: str) -> bool:
     return True
 
 
-def _checked(source: Source, names: Sequence[str]) -> tuple[str, ...]:
+def _checked(content: Content, names: Sequence[str]) -> tuple[str, ...]:
     """Names that tell columns apart; a column without one gets its place."""
     names = tuple(name.strip() or f"column_{place}" for place, name in enumerate(names))
     twice = next((name for place, name in enumerate(names) if name in names[:place]), None)
     if twice is not None:
-        raise BadInput(f"{source.name}: two columns are called {twice!r}: give names=, one a column ({len(names)})")
+        raise BadInput(f"{content.name}: two columns are called {twice!r}: give names=, one a column ({len(names)})")
     return names

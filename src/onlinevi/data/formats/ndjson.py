@@ -6,33 +6,40 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from onlinevi.data.files.batch import Piece
-from onlinevi.data.files.extra import arrow
-from onlinevi.data.files.lines import blocks
-from onlinevi.data.files.refused import Refused
-from onlinevi.data.files.source import Source
-from onlinevi.data.files.values import EXACT, value_text
+from onlinevi.data.formats.base import Format, Piece, ReadOptions, text_blocks
+from onlinevi.data.sources import Content, Refused
+from onlinevi.data.values import EXACT, arrow, value_text
 
 
-def read_ndjson(source: Source) -> Iterator[Piece]:
-    """The rows, block by block. A column that a block lacks is missing in all its rows."""
-    line = 0
-    for block in blocks(source):
-        rows: list[dict[str, Any]] = []
-        refused: list[Refused] = []
-        for text in block.split(b"\n")[:-1]:
-            line += 1
-            if not text.strip():
-                continue
-            try:
-                rows.append(_row(text))
-            except _NotARow as error:
-                place = len(rows) + len(refused)
-                refused.append(Refused(source.name, place, error.column, error.reason, text.decode(errors="replace"), line))
-        if rows or refused:
-            names = dict.fromkeys(name for row in rows for name in row)
-            columns = {name: _column([row.get(name) for row in rows]) for name in names}
-            yield Piece(len(rows) + len(refused), columns, refused=refused)
+class NDJSON(Format):
+    """NDJSON is read block by block. A column that a block lacks is missing in all its rows."""
+
+    name = "ndjson"
+    suffixes = written_suffixes = (".ndjson", ".jsonl")
+    same_columns = False
+
+    @classmethod
+    def looks_like(cls, first_line: bytes) -> bool:
+        return first_line.lstrip(b"\xef\xbb\xbf \t").startswith(b"{")
+
+    def read(self, content: Content, options: ReadOptions) -> Iterator[Piece]:
+        line = 0
+        for block in text_blocks(content):
+            rows: list[dict[str, Any]] = []
+            refused: list[Refused] = []
+            for text in block.split(b"\n")[:-1]:
+                line += 1
+                if not text.strip():
+                    continue
+                try:
+                    rows.append(_row(text))
+                except _NotARow as error:
+                    place, shown = len(rows) + len(refused), text.decode(errors="replace")
+                    refused.append(Refused(content.name, place, error.column, error.reason, shown, line))
+            if rows or refused:
+                names = dict.fromkeys(name for row in rows for name in row)
+                columns = {name: _column([row.get(name) for row in rows]) for name in names}
+                yield Piece(len(rows) + len(refused), columns, refused=refused)
 
 
 class _NotARow(Exception):

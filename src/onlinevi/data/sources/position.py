@@ -1,11 +1,11 @@
-"""What was read, as a checksum that grows with it."""
+"""How far a source has been read, and the checksum of what was read, which grows with it."""
 
 from __future__ import annotations
 
 import hashlib
 from typing import Any, NamedTuple
 
-from onlinevi.data.files.refused import BadInput
+from onlinevi.data.sources.refused import BadInput
 
 FIRST_PREFIX = 4096
 """The shortest beginning with a sum of its own: shorter ones may be a header alone."""
@@ -23,18 +23,19 @@ class Position(NamedTuple):
 
     def begins_like(self, other: Position) -> bool:
         """Whether both were read from one source, as far as sums tell: they agree on the longest beginning that both have."""
-        own, its = (dict([*position.prefixes, (position.bytes, position.sha256)]) for position in (self, other))
-        common = own.keys() & its.keys()
-        return bool(common) and own[max(common)] == its[max(common)]
+        sums, other_sums = (dict([*position.prefixes, (position.bytes, position.sha256)]) for position in (self, other))
+        common = sums.keys() & other_sums.keys()
+        return bool(common) and sums[max(common)] == other_sums[max(common)]
 
     def to_json(self) -> list[Any]:
+        """The position as a checkpoint keeps it."""
         return [*self[:4], [list(prefix) for prefix in self.prefixes]]
 
     @staticmethod
     def from_json(saved: list[Any]) -> Position:
         """The position that ``to_json`` gave; before there were prefixes it had four parts."""
         source, rows, size, sha256, *prefixes = saved
-        return Position(source, rows, size, sha256, tuple((length, own) for part in prefixes for length, own in part))
+        return Position(source, rows, size, sha256, tuple((length, prefix) for part in prefixes for length, prefix in part))
 
 
 class Digest:
@@ -47,6 +48,7 @@ class Digest:
         self._expected = expected
 
     def add(self, data: bytes) -> None:
+        """Take the next bytes in; the bytes up to the expected position are compared as soon as they are there."""
         if self._expected is not None and self.bytes + len(data) >= self._expected.bytes:
             before = self._expected.bytes - self.bytes
             self._take(data[:before])
@@ -59,7 +61,7 @@ class Digest:
         return self._sha.hexdigest()
 
     def finish(self) -> None:
-        """At the end of the source: a position beyond it was never passed."""
+        """Refuse a source that has ended before the expected position."""
         if self._expected is not None:
             raise BadInput(f"the source ends after {self.bytes} bytes, {self._expected.bytes} were read before: it was cut")
 

@@ -1,0 +1,126 @@
+"""Files of data sets on this machine: where they are looked for, how they are verified, parsed once and written."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import importlib
+import io
+import os
+import tempfile
+import zipfile
+import zlib
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import IO, NamedTuple
+
+import numpy as np
+
+from onlinevi.data.catalogue.entry import StoredFile, Table, WrongContent
+
+VARIABLE = "ONLINEVI_DATA"
+EXTRA = "pip install 'onlinevi[data]'"
+GZIP_MAGIC = b"\x1f\x8b"
+ZIP_MAGIC = b"PK\x03\x04"
+LAYOUT = 1
+"""Raise it when a parser gives other arrays for the same content: tables parsed before are then parsed anew."""
+
+
+class Folder(NamedTuple):
+    """A place that may hold files; without a path, ``absent`` says why."""
+
+    label: str
+    path: Path | None
+    absent: str
+
+
+def searched() -> tuple[Folder, Folder]:
+    """The folders in the order of the search: the one that the user names, then the cache."""
+    named = os.environ.get(VARIABLE)
+    return (
+        Folder(VARIABLE, Path(named).expanduser() if named else None, "not set"),
+        Folder("the user's cache", user_cache(), f"unknown without platformdirs: {EXTRA}"),
+    )
+
+
+def user_cache() -> Path | None:
+    """Where downloads and parsed files are kept; None without platformdirs, which knows it for every system."""
+    try:
+        platformdirs = importlib.import_module("platformdirs")
+    except ModuleNotFoundError:
+        return None
+    return Path(platformdirs.user_cache_dir("onlinevi"))
+
+
+def write_atomically(target: Path, write: Callable[[IO[bytes]], object]) -> None:
+    """Write a file; nothing appears under the target's name before it is whole."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    handle, unfinished = tempfile.mkstemp(dir=target.parent, prefix=target.name, suffix=".tmp")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            write(file)
+        Path(unfinished).replace(target)
+    except BaseException:
+        Path(unfinished).unlink(missing_ok=True)
+        raise
+
+
+def verified(raw: bytes, file: StoredFile, place: str) -> bytes:
+    """The content of these bytes, refused unless it is the one that the catalogue knows."""
+    try:
+        content = unpacked(raw)
+    except (OSError, EOFError, ValueError, zlib.error, zipfile.BadZipFile) as error:
+        raise WrongContent(f"{place}: refused, it cannot be unpacked ({error})") from error
+    refuse_unless(hashlib.sha256(content).hexdigest(), file.sha256, place)
+    return content
+
+
+def unpacked(raw: bytes) -> bytes:
+    """The content of a file. Gzip and one-file zip are known by their first bytes; all else is the content itself."""
+    if raw.startswith(GZIP_MAGIC):
+        return gzip.decompress(raw)
+    if raw.startswith(ZIP_MAGIC):
+        with zipfile.ZipFile(io.BytesIO(raw)) as archive:
+            (member,) = archive.namelist()
+            return archive.read(member)
+    return raw
+
+
+def values_sha256(table: Table) -> str:
+    """The sum of the features and labels as little-endian doubles: it does not depend on how a package keeps them."""
+    digest = hashlib.sha256()
+    for part in table:
+        digest.update(part.astype("<f8").tobytes())
+    return digest.hexdigest()
+
+
+def refuse_unless(came: str, expected: str, place: str) -> None:
+    """Refuse content whose checksum is not the expected one."""
+    if came != expected:
+        raise WrongContent(f"{place}: refused, its content has sha256 {came}, expected {expected}")
+
+
+def parsed_table(raw: bytes, file: StoredFile, place: str) -> Table:
+    """The parsed table of a file's bytes: kept from an earlier time for the very same bytes, else verified and parsed.
+
+    The packed bytes are hashed at every load, which takes a fraction of unpacking them: a file that was changed since is
+    verified again, and refused if it is wrong.
+    """
+    kept = _kept_path(raw, file) if file.keep_parsed else None
+    if kept is not None:
+        # An archive checks its own members: one that was cut short or damaged is parsed anew.
+        with suppress(OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile), kept.open("rb") as f, np.load(f) as arrays:
+            return Table(arrays["X"], arrays["y"])
+    table = file.parse(verified(raw, file, place))
+    if kept is not None:
+        # A cache that cannot be written costs time at the next load, and nothing else.
+        with suppress(OSError):
+            write_atomically(kept, lambda unfinished: np.savez(unfinished, X=table.X, y=table.y))
+    return table
+
+
+def _kept_path(raw: bytes, file: StoredFile) -> Path | None:
+    cache = user_cache()
+    packed = hashlib.sha256(raw).hexdigest()
+    return cache and cache / "parsed" / f"{file.name}-{LAYOUT}-{file.sha256[:16]}-{packed[:16]}.npz"

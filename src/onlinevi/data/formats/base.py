@@ -1,0 +1,117 @@
+"""What a format is: its name, how a file of it is known, and how its rows are read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from onlinevi.data.sources import BadInput, Content, Refused
+from onlinevi.data.values import arrow
+
+CHUNK = 1 << 20
+"""How many bytes are asked for at once: memory stays at a few of these."""
+LONGEST = 1 << 24
+"""A record that takes more bytes is none of the format's."""
+BOM = b"\xef\xbb\xbf"
+
+
+@dataclass(frozen=True)
+class Piece:
+    """The rows that a format reads from a stretch of one part, numbered within the stretch."""
+
+    count: int
+    """How many rows there were, good and bad."""
+    columns: Mapping[str, Any]
+    """Of the good rows: pyarrow arrays by name."""
+    matrix: Any = None
+    """Of the good rows of a sparse format: a CSR matrix, one column an index."""
+    refused: list[Refused] = field(default_factory=list)
+
+    @property
+    def good(self) -> NDArray[np.int64]:
+        """The numbers of the rows that can be read."""
+        return np.delete(np.arange(self.count), [bad.row for bad in self.refused])
+
+
+class ReadOptions(NamedTuple):
+    """What a reader is told; a format takes what concerns it."""
+
+    numbers: Set[str] = frozenset()
+    """Columns of text to be read as floats; looked at before each block, since it may grow."""
+    delimiter: str | None = None
+    names: Sequence[str] | None = None
+    """The columns of a file without a header."""
+    batch_rows: int = 8192
+
+
+class Format:
+    """A file format. A subclass is known by its name, and its files by theirs, from the moment that it is imported."""
+
+    name: ClassVar[str]
+    suffixes: ClassVar[tuple[str, ...]]
+    """The endings of names that say this format."""
+    written_suffixes: ClassVar[tuple[str, ...]] = ()
+    """Those of them under which tables are written, too."""
+    magic: ClassVar[tuple[bytes, ...]] = ()
+    """The first bytes of every such file, of a format that is not text."""
+    is_text: ClassVar[bool] = True
+    """Whether rows are written as lines of text, one after the other; else as record batches."""
+    same_columns: ClassVar[bool] = True
+    """Whether all parts of a stream must have the same columns: not where any row may lack or bring some."""
+
+    @classmethod
+    def looks_like(cls, first_line: bytes) -> bool:
+        """Whether a part whose name says nothing begins as this format does."""
+        return first_line.startswith(cls.magic)
+
+    def read(self, content: Content, options: ReadOptions) -> Iterator[Piece]:
+        """The rows of a part in order, in pieces of a size that memory holds."""
+        raise NotImplementedError(f"{type(self).__name__} reads nothing: give it a method read(content, options)")
+
+
+def piece_of(content: Content, batch: Any) -> Piece:
+    """A record batch as a piece; a column of structs becomes a column for each field."""
+    table = arrow().Table.from_batches([batch])
+    while any(arrow().types.is_struct(kind) for kind in table.schema.types):
+        table = table.flatten()
+    if len(set(table.column_names)) < table.num_columns:
+        raise BadInput(f"{content.name}: two of the columns {table.column_names} have one name: rename one")
+    return Piece(table.num_rows, {name: table[name].combine_chunks() for name in table.column_names})
+
+
+Cut = Callable[[bytes, bool], int]
+"""Where the last whole record of these bytes ends, 0 if none does; told whether the bytes are the last."""
+
+
+def whole_lines(data: bytes, last: bool) -> int:
+    """The cut of formats whose records are lines."""
+    return len(data) if last else data.rfind(b"\n") + 1
+
+
+def text_blocks(content: Content, cut: Cut = whole_lines) -> Iterator[bytes]:
+    """Text in blocks of whole records, each as soon as it is there. Every block ends in a line end."""
+    rest = _without_bom(content)
+    while chunk := content.read(CHUNK):
+        rest += chunk
+        while end := cut(rest, False):
+            yield rest[:end]
+            rest = rest[end:]
+        if len(rest) > LONGEST:
+            raise BadInput(f"{content.name}: no record ends within {LONGEST >> 20} MiB: is the format right?")
+    if rest and not rest.endswith(b"\n"):
+        rest += b"\n"
+    while rest:
+        end = cut(rest, True)
+        yield rest[:end]
+        rest = rest[end:]
+
+
+def _without_bom(content: Content) -> bytes:
+    head = b""
+    while len(head) < len(BOM) and BOM.startswith(head) and (more := content.read(len(BOM) - len(head))):
+        head += more
+    return b"" if head == BOM else head

@@ -1,0 +1,197 @@
+"""Batches as matrices. Row by row, whatever the batches: the same rows give the same features in the same order."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from onlinevi.data.schema.kinds import NEEDS, PARTS, Cells, Kind, cells, first_value, kind_of
+from onlinevi.data.schema.schema import BUCKET, ONE, Schema, bucket
+from onlinevi.data.sources import Policy, Refused, Stop
+from onlinevi.data.stream import Batch
+from onlinevi.data.values import Names, arrow, texts
+from onlinevi.engine import Vector
+
+
+class Encoded(NamedTuple):
+    """Rows for a learner."""
+
+    X: Any
+    """A dense matrix, or CSR: ``schema.width`` columns."""
+    y: Vector | None
+    """Labels, where the schema has a target and they were asked for."""
+    rows: NDArray[np.int64]
+    """Each row's number in the stream."""
+
+
+def encode(schema: Schema, batch: Batch, bad: Policy | None = None, *, labels: bool = True) -> tuple[Schema, Encoded]:
+    """Turn the batch's rows into numbers, and give the schema with what they brought.
+
+    ``labels=False`` is for rows to be predicted. A row with a cell that is not of its column's kind, or with no usable label,
+    goes to ``bad``. Where that raises, the rows before it can still be had: ``batch.slice`` up to the row that the exception
+    names.
+    """
+    encoder = BatchEncoder(schema, batch)
+    task, y = schema.task, None
+    reasons: dict[int, str] = {}
+    if labels and schema.target is not None and task is not None:
+        target = batch.columns.get(schema.target, arrow().nulls(len(batch), arrow().string()))
+        task, y, reasons = task.encode(target)
+    refused = encoder.refused(reasons)
+    for row in refused:
+        (bad or Stop())(row)
+    kept = np.flatnonzero(~np.isin(batch.rows, [row.row for row in refused]))
+    grown, X = encoder.matrix(kept)
+    return replace(grown, task=task), Encoded(X, None if y is None else y[kept], batch.rows[kept])
+
+
+class BatchEncoder:
+    """A batch whose columns have been read by their kinds; those that have their first value here are given one."""
+
+    def __init__(self, schema: Schema, batch: Batch) -> None:
+        self.schema, self.batch = schema, batch
+        self.kinds = dict(schema.kinds)
+        self.new_features: list[tuple[int, int, tuple[str, str]]] = []
+        """The row that brings each, its column's place, and the feature. In their order they join, whatever the batches."""
+        self.starts: dict[str, int] = {}
+        """From which row on a new column counts; before, its features are 0, as they are in batches before this one."""
+        if batch.matrix is None:
+            self.kinds.update({name: None for name in batch.columns if schema.wants(name) and name not in self.kinds})
+        self.order = {name: place for place, name in enumerate(self.kinds)}
+        for name in [name for name, kind in self.kinds.items() if kind is None and name in batch.columns]:
+            self._decide(name)
+        lacking = arrow().nulls(len(batch), arrow().string())
+        self.cells = {name: cells(kind, batch.columns.get(name, lacking)) for name, kind in self.kinds.items() if kind}
+
+    def refused(self, reasons: Mapping[int, str]) -> list[Refused]:
+        """The rows to refuse: those whose labels have reasons, then those with a bad cell; one report a row."""
+        target = self.schema.target or ""
+        reports = {i: self._report(i, target, reason) for i, reason in reasons.items()}
+        for name, column in self.cells.items():
+            wrong = column.bad | column.missing if self.schema.how.missing == "refuse" else column.bad
+            for i in np.flatnonzero(wrong).tolist():
+                if i >= self.starts.get(name, 0) and i not in reports:
+                    reason = "a missing value" if column.missing[i] else f"needs {NEEDS[self._kind(name)]}"
+                    reports[i] = self._report(i, name, reason)
+        return [reports[i] for i in sorted(reports)]
+
+    def matrix(self, kept: NDArray[np.int64]) -> tuple[Schema, Any]:
+        """The schema with the new features, and the matrix of the rows kept."""
+        names = {name: self._names(name, column, kept) for name, column in self.cells.items() if column.names is not None}
+        keys = {name: self._keys(name, different, kept) for name, different in names.items()}
+        self.new_features.sort(key=lambda new: new[:2])
+        features = self.schema.features + tuple(feature for _, _, feature in self.new_features)
+        indices = max(self.schema.indices, 0 if self.batch.matrix is None else self.batch.matrix.shape[1])
+        grown = replace(self.schema, kinds=self.kinds, features=features, indices=indices)
+        matrix = (_SparseMatrix if grown.sparse else _DenseMatrix)(len(kept), grown.width)
+        if self.batch.matrix is not None:
+            matrix.block(grown.hashed, self.batch.matrix[kept])
+        for name, column in self.cells.items():
+            for part, values in zip(PARTS[self._kind(name)], column.parts, strict=True):
+                matrix.column(grown.places[name, part], self._filled(name, values)[kept])
+            if name in names:
+                places = np.array([key if isinstance(key, int) else grown.places[key] for key in keys[name]], dtype=np.int64)
+                rows = np.flatnonzero(names[name].rows >= 0)
+                matrix.ones(rows, places[names[name].rows[rows]])
+        return grown, matrix.whole()
+
+    def _decide(self, name: str) -> None:
+        values = self.batch.columns[name]
+        first = first_value(values)
+        if first is None:
+            return
+        kind = kind_of(name, [values.slice(first, 1)])
+        assert kind is not None
+        self.kinds[name], self.starts[name] = kind, first
+        self.new_features += [(first, self.order[name], (name, part)) for part in PARTS[kind]]
+
+    def _kind(self, name: str) -> Kind:
+        kind = self.kinds[name]
+        assert kind is not None
+        return kind
+
+    def _filled(self, name: str, values: Vector) -> Vector:
+        if self.schema.how.missing == "zero":
+            values = np.nan_to_num(values)
+        start = self.starts.get(name, 0)
+        return np.concatenate([np.zeros(start), values[start:]]) if start else values
+
+    def _names(self, name: str, column: Cells, kept: NDArray[np.int64]) -> Names:
+        pa = arrow()
+        known = column.names.take(pa.array(kept))
+        counts = pa.array(kept >= self.starts.get(name, 0))
+        return Names.of(arrow("compute").if_else(counts, known, pa.scalar(None, pa.string())))
+
+    def _keys(self, column: str, names: Names, kept: NDArray[np.int64]) -> list[tuple[str, str] | int]:
+        """The feature of each different name: known, new, a bucket's, or its place among the hashed."""
+        how, places = self.schema.how, self.schema.places
+        if how.hash_bits is not None:
+            return [bucket(f"{column}={text}", self.schema.hashed) for text in names.different]
+        keys: list[tuple[str, str] | int] = [0] * len(names.different)
+        count, new = self.schema.categories.get(column, 0), set[tuple[str, str]]()
+        for row, number in names.met():
+            text = names.different[number]
+            key = column, ONE + text
+            if key not in places:
+                if count < how.max_categories:
+                    count += 1
+                else:
+                    key = column, f"{BUCKET}{bucket(text, how.buckets)}"
+                if key not in places and key not in new:
+                    new.add(key)
+                    self.new_features.append((int(kept[row]), self.order[column], key))
+            keys[number] = key
+        return keys
+
+    def _report(self, i: int, column: str, reason: str) -> Refused:
+        cell = texts(self.batch.columns[column].slice(i, 1))[0].as_py() if column in self.batch.columns else None
+        return Refused(self.batch.source, int(self.batch.rows[i]), column, reason, cell or "")
+
+
+class _DenseMatrix:
+    """A dense matrix filled column by column; zeros until filled."""
+
+    def __init__(self, count: int, width: int) -> None:
+        self._matrix = np.zeros((count, width))
+
+    def block(self, place: int, matrix: Any) -> None:
+        self._matrix[:, place : place + matrix.shape[1]] = matrix.toarray()
+
+    def column(self, place: int, values: Vector) -> None:
+        self._matrix[:, place] = values
+
+    def ones(self, rows: NDArray[np.int64], places: NDArray[np.int64]) -> None:
+        self._matrix[rows, places] = 1.0
+
+    def whole(self) -> Vector:
+        return self._matrix
+
+
+class _SparseMatrix:
+    """A CSR matrix that holds only what is filled in; what meets in one place is added up."""
+
+    def __init__(self, count: int, width: int) -> None:
+        self._shape = count, width
+        nowhere = np.empty(0, dtype=np.int64)
+        self._entries: list[tuple[NDArray[Any], NDArray[Any], NDArray[Any]]] = [(np.empty(0), nowhere, nowhere)]
+
+    def block(self, place: int, matrix: Any) -> None:
+        stored = matrix.tocoo()
+        self._entries.append((stored.data, stored.row, stored.col + place))
+
+    def column(self, place: int, values: Vector) -> None:
+        rows = np.flatnonzero(values)
+        self._entries.append((values[rows], rows, np.full(len(rows), place)))
+
+    def ones(self, rows: NDArray[np.int64], places: NDArray[np.int64]) -> None:
+        self._entries.append((np.ones(len(rows)), rows, places))
+
+    def whole(self) -> Any:
+        from scipy.sparse import csr_matrix
+
+        values, rows, places = (np.concatenate(parts) for parts in zip(*self._entries, strict=True))
+        return csr_matrix((values, (rows, places)), shape=self._shape)

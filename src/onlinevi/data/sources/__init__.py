@@ -1,0 +1,23 @@
+"""Where bytes come from: files, folders and pipes, packed or not; how far they were read, and the rows that were refused."""
+
+from onlinevi.data.sources.base import Part, Source
+from onlinevi.data.sources.content import PACKED_SUFFIXES, Content
+from onlinevi.data.sources.files import Files
+from onlinevi.data.sources.position import Digest, Position
+from onlinevi.data.sources.refused import BadInput, Collect, Policy, Refused, Skip, Stop
+
+__all__ = [
+    "PACKED_SUFFIXES",
+    "BadInput",
+    "Collect",
+    "Content",
+    "Digest",
+    "Files",
+    "Part",
+    "Policy",
+    "Position",
+    "Refused",
+    "Skip",
+    "Source",
+    "Stop",
+]

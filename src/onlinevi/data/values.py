@@ -1,0 +1,141 @@
+"""Columns as pyarrow arrays: what is missing in them, and their values as text, as numbers or as names.
+
+pyarrow is imported when used: learning from arrays needs none of it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from importlib import import_module
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from onlinevi.engine import Vector
+
+MISSING = frozenset(["", "?", "NA", "N/A", "#N/A", "na", "n/a", "NaN", "nan", "null", "NULL", "Null", "None", "none"])
+"""How text spells a missing number."""
+
+EXACT = 1 << 53
+"""Up to here every integer is a float."""
+
+NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?|[+-]?(inf|infinity|nan)", re.IGNORECASE)
+
+
+def arrow(part: str = "") -> Any:
+    """The module ``pyarrow``, or a part of it such as ``pyarrow.csv``."""
+    try:
+        return import_module(f"pyarrow.{part}" if part else "pyarrow")
+    except ModuleNotFoundError as error:
+        raise ModuleNotFoundError('reading files needs pyarrow: pip install "onlinevi[files]"') from error
+
+
+def value_text(value: Any) -> str:
+    """A value as a category: the same whichever type its neighbours gave it."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float) and value.is_integer() and abs(value) < EXACT:
+        return str(int(value))
+    return str(value)
+
+
+def is_number(text: str) -> bool:
+    """Whether a text spells a number, be it infinite or NaN."""
+    return NUMBER.fullmatch(text) is not None
+
+
+def plain(values: Any) -> Any:
+    """The array without a dictionary, and text in one of its types."""
+    types = arrow().types
+    if types.is_dictionary(values.type):
+        values = values.dictionary_decode()
+    other_text = types.is_large_string(values.type) or (hasattr(types, "is_string_view") and types.is_string_view(values.type))
+    return values.cast(arrow().string()) if other_text else values
+
+
+def is_text(values: Any) -> bool:
+    """Whether a plain array holds text."""
+    return bool(arrow().types.is_string(values.type))
+
+
+def is_numeric(values: Any) -> bool:
+    """Whether a plain array holds numbers."""
+    types = arrow().types
+    return bool(types.is_integer(values.type) or types.is_floating(values.type) or types.is_decimal(values.type))
+
+
+def is_missing(values: Any) -> NDArray[np.bool_]:
+    """Where a column has no value: null, NaN, or text that says so."""
+    values = plain(values)
+    if is_text(values):
+        values = _without_missing(values)
+    return np.asarray(arrow("compute").is_null(values, nan_is_null=True).to_numpy(zero_copy_only=False))
+
+
+def texts(values: Any) -> Any:
+    """The column as an array of text, spelled the same whatever type a block gave it; null where there is no value."""
+    pa = arrow()
+    values = plain(values)
+    if is_text(values):
+        return values
+    if pa.types.is_floating(values.type):
+        there = (None if value is None or value != value else value for value in values.to_pylist())
+        return pa.array([None if value is None else value_text(value) for value in there], pa.string())
+    return values.cast(pa.string())
+
+
+def numbers(values: Any) -> tuple[Vector, NDArray[np.bool_]]:
+    """The column as floats, NaN where missing, and where it has values that are no finite numbers."""
+    values = plain(values)
+    if not is_numeric(values):
+        values = texts(values)
+    try:
+        floats = _floats(_without_missing(values) if is_text(values) else values)
+    except arrow().ArrowInvalid:
+        floats, bad = _one_by_one(values)
+    else:
+        bad = np.zeros(len(floats), dtype=bool)
+    return floats, bad | np.isinf(floats)
+
+
+class Names(NamedTuple):
+    """The different names in a column, and which of them each row has; −1 where missing."""
+
+    different: list[str]
+    rows: NDArray[np.int64]
+
+    @staticmethod
+    def of(texts: Any) -> Names:
+        """The names in an array of text."""
+        encoded = texts.dictionary_encode()
+        rows = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+        return Names(encoded.dictionary.to_pylist(), rows.astype(np.int64))
+
+    def met(self) -> Iterator[tuple[int, int]]:
+        """The row in which each name is met first, and the name's number; in the order of rows."""
+        numbers, first = np.unique(self.rows, return_index=True)
+        for row, number in sorted(zip(first.tolist(), numbers.tolist(), strict=True)):
+            if number >= 0:
+                yield row, number
+
+
+def _floats(values: Any) -> Vector:
+    return np.asarray(values.cast(arrow().float64(), safe=False).to_numpy(zero_copy_only=False), dtype=np.float64)
+
+
+def _without_missing(values: Any) -> Any:
+    pa, compute = arrow(), arrow("compute")
+    values = compute.utf8_trim_whitespace(values)
+    missing = compute.is_in(values, value_set=pa.array(sorted(MISSING)))
+    return compute.if_else(missing, pa.scalar(None, pa.string()), values)
+
+
+def _one_by_one(values: Any) -> tuple[Vector, NDArray[np.bool_]]:
+    floats, bad = np.full(len(values), np.nan), np.zeros(len(values), dtype=bool)
+    for i, text in enumerate(_without_missing(values).to_pylist()):
+        if text is not None:
+            bad[i] = not is_number(text)
+            floats[i] = np.nan if bad[i] else float(text)
+    return floats, bad
