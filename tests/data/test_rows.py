@@ -7,6 +7,7 @@ import pytest
 from helpers.catalogue import stream
 
 import onlinevi as ovi
+from onlinevi.data import as_events, as_rows
 
 X, Y = stream(ovi.Hinge(), count=300, dim=3)
 NAMES = ["a", "b", "c"]
@@ -51,3 +52,41 @@ def test_an_empty_table_is_an_empty_stream() -> None:
     pandas = pytest.importorskip("pandas")
     with pytest.raises(ValueError, match="the stream is empty"):
         ovi.learn(pandas.DataFrame({"a": np.empty(0)}), [], loss=ovi.Hinge(), rule=ovi.SVB())
+
+
+def test_events_are_rows_labels_and_weights_that_fit_each_other() -> None:
+    rows, labels, weights = as_events(X, Y, np.arange(300), hint="use ±1", dim=3)
+    assert np.array_equal(rows.block(0, 300), X)
+    assert np.array_equal(labels, Y)
+    assert np.array_equal(weights, np.arange(300.0))
+    assert not len(as_events(X, Y, hint="use ±1").weights)
+    assert as_events(rows, Y, hint="use ±1").rows is rows
+
+
+def test_sparse_events_are_filled_where_asked() -> None:
+    from scipy.sparse import csr_matrix
+
+    sparse, filled = (as_events(csr_matrix(X), Y, hint="", filled=filled, dtype="float32").rows for filled in (False, True))
+    assert sparse.sparse
+    assert not filled.sparse
+    assert np.array_equal(filled.block(0, 300), X.astype(np.float32))
+
+
+@pytest.mark.parametrize(
+    ("labels", "weights", "dim", "message"),
+    [
+        (Y[1:], None, 3, r"X has 300 rows, y 299 labels: needs one label a row"),
+        (Y[:, None], None, 3, r"labels have shape \(300, 1\): needs one label a row; try y.ravel\(\)"),
+        (Y, np.ones(299), 3, r"weights have shape \(299,\), X has 300 rows: give one weight a row"),
+        (Y, None, 4, r"X has 3 features, the sums 4: every block needs the same columns"),
+    ],
+)
+def test_events_that_do_not_fit_each_other_are_refused(labels: object, weights: object, dim: int, message: str) -> None:
+    for given in (X, as_rows(X)):
+        with pytest.raises(ValueError, match=message):
+            as_events(given, labels, weights, hint="use ±1", dim=dim, holder="sums")
+
+
+def test_labels_that_are_no_numbers_are_refused_with_the_hint() -> None:
+    with pytest.raises(TypeError, match=r"labels hold <U3, such as .*yes.*: needs numbers; use ±1"):
+        as_events(X, ["yes"] * 300, hint="use ±1")

@@ -4,7 +4,19 @@ from onlinevi.data import catalogue
 from onlinevi.data.catalogue import DataUnavailable
 from onlinevi.data.files import MISSING, BadInput, Batch, Collect, Policy, Position, Refused, Skip, Stop, Stream, open_stream
 from onlinevi.data.files.extra import arrow
-from onlinevi.data.rows import BLOCK_VALUES, Rows, SparseRows, as_labels, as_rows, as_weights, blocks, one_row, typed
+from onlinevi.data.rows import (
+    BLOCK_VALUES,
+    Events,
+    Rows,
+    SparseRows,
+    as_events,
+    as_labels,
+    as_rows,
+    as_weights,
+    blocks,
+    one_row,
+    typed,
+)
 from onlinevi.data.schema import MOST_CLASSES, Columns, Encoded, Schema, Task, encode, guess_task
 from onlinevi.data.schema.categories import ONE
 
@@ -19,6 +31,7 @@ __all__ = [
     "Columns",
     "DataUnavailable",
     "Encoded",
+    "Events",
     "Policy",
     "Position",
     "Refused",
@@ -30,6 +43,7 @@ __all__ = [
     "Stream",
     "Task",
     "arrow",
+    "as_events",
     "as_labels",
     "as_rows",
     "as_weights",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -150,6 +150,40 @@ def as_rows(X: Any, *, filled: bool = False, dtype: str | None = None) -> Rows:
     if hasattr(X, "columns") and hasattr(X, "shape"):
         return TableRows(X, dtype)
     return DenseRows(np.asarray(X), dtype)
+
+
+class Events(NamedTuple):
+    """A block of events as the compiled loop reads them: every row has one label, and one weight where there are weights."""
+
+    rows: Rows
+    labels: NDArray[np.float64]
+    weights: NDArray[np.float64]
+    """Empty where every row counts once."""
+
+
+def as_events(
+    X: Any,
+    y: Any,
+    weights: Any = None,
+    *,
+    hint: str,
+    dim: int | None = None,
+    holder: str = "state",
+    filled: bool = False,
+    dtype: str | None = None,
+) -> Events:
+    """Check rows, labels and weights against each other, and give them as the compiled loop reads them.
+
+    X may be rows already. ``hint`` says what to try where labels are no numbers. ``dim`` is how many features the rows must
+    have, because ``holder`` (the state, some sums) has so many; ``filled`` and ``dtype`` are those of ``as_rows``.
+    """
+    rows = X if isinstance(X, DenseRows | SparseRows) else as_rows(X, filled=filled, dtype=dtype)
+    labels = as_labels(y, hint)
+    if dim is not None and rows.dim != dim:
+        raise ValueError(f"X has {rows.dim} features, the {holder} {dim}: every block needs the same columns")
+    if len(labels) != rows.count:
+        raise ValueError(f"X has {rows.count} rows, y {len(labels)} labels: needs one label a row")
+    return Events(rows, labels, as_weights(weights, rows.count))
 
 
 def one_row(rows: Rows, i: int) -> NDArray[Any]:
