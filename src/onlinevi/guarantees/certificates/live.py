@@ -11,7 +11,7 @@ from onlinevi.beliefs import MEAN_HIGH, MEAN_LOW, STD_HIGH
 from onlinevi.engine import Vector
 from onlinevi.guarantees.certificates.squared import SquaredSums
 from onlinevi.guarantees.certificates.tangents import Tangents, rounding, tangents
-from onlinevi.guarantees.comparator.domain import Ball, Cuboid, Domain
+from onlinevi.guarantees.comparator.feasible_set import Ball, Cuboid, FeasibleSet
 from onlinevi.learners import State
 from onlinevi.losses import Squared
 
@@ -75,8 +75,8 @@ class Certificate:
         own = 0.0 if self.exact is None else self.exact.rounding(radius)
         return rounding(self.state, radius, _furthest(self.state), curved=curved) + own
 
-    def _most(self, domain: Domain) -> float:
-        return self.tangents.most(domain) if self.exact is None else self.loss - self.exact.least(domain)
+    def _most(self, feasible: FeasibleSet) -> float:
+        return self.tangents.most(feasible) if self.exact is None else self.loss - self.exact.least(feasible)
 
     @property
     def bounded(self) -> bool:
