@@ -21,7 +21,7 @@ class InMemory(NamedTuple):
     weights: Vector
 
 
-def checked(loss: Any, tolerance: float, usual: float) -> Loss:
+def checked(loss: Loss, tolerance: float, usual: float) -> Loss:
     """The loss, refused where no bound from tangents holds; and the tolerance, where none can be reached."""
     loss = as_loss(loss)
     if not loss.convex:

@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from onlinevi.data import as_labels, as_rows, as_weights, blocks
+from onlinevi.data import as_events, blocks
 from onlinevi.engine import Vector
 from onlinevi.guarantees.certificates.tangents import UNIT
 from onlinevi.guarantees.comparator.feasible_set import FeasibleSet
+from onlinevi.guarantees.comparator.in_memory import as_factors
 from onlinevi.losses import Squared
 
 MOST_STEPS = 60
@@ -42,15 +43,10 @@ class SquaredSums:
 
     def update(self, X: Any, y: Any, weights: Any = None) -> SquaredSums:
         """These sums with more rows."""
-        rows = as_rows(X, filled=True)
-        labels, factors = as_labels(y, Squared.label_hint), as_weights(weights, rows.count)
-        if rows.dim != len(self.products):
-            raise ValueError(f"X has {rows.dim} features, the sums {len(self.products)}: every block needs the same columns")
-        if len(labels) != rows.count:
-            raise ValueError(f"X has {rows.count} rows, y {len(labels)} labels: needs one label a row")
-        factors = factors if len(factors) else np.ones(rows.count)
-        if not (np.isfinite(factors) & (factors >= 0.0)).all():
-            raise ValueError("weights hold a negative or non-finite value: a weight must be ≥ 0 and finite")
+        rows, labels, factors = as_events(
+            X, y, weights, hint=Squared.label_hint, dim=len(self.products), holder="sums", filled=True
+        )
+        factors = as_factors(factors, rows.count)
         squares, products = self.rows.copy(), self.products.copy()
         for start, stop in blocks(rows):
             used = factors[start:stop] > 0.0
