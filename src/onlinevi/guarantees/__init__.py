@@ -5,7 +5,6 @@
 """
 
 from onlinevi.guarantees import bounds
-from onlinevi.guarantees.bounds import before_data, lipschitz
 from onlinevi.guarantees.bounds.calculator import calculate
 from onlinevi.guarantees.bounds.setting import Setting
 from onlinevi.guarantees.certificates import Certificate, PooledCertificate, SquaredSums, Tangents, Window, certificate
@@ -28,14 +27,12 @@ __all__ = [
     "TemperedGaussian",
     "Window",
     "batch_vb",
-    "before_data",
     "bounds",
     "calculate",
     "certificate",
     "divergences",
     "fixed_risk_bound",
     "hindsight",
-    "lipschitz",
     "loss_bound",
     "risk_bound",
 ]
