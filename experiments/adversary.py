@@ -18,8 +18,7 @@ from pathlib import Path
 import numpy as np
 
 import onlinevi as ovi
-from onlinevi.guarantees.certificates.certify import certificate
-from onlinevi.guarantees.comparator import hindsight
+from onlinevi.guarantees import certificate, hindsight
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "tests"))
 from helpers.adversaries import BOX, OBLIVIOUS, Greedy, extremes, family, unit_rows

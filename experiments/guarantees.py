@@ -11,8 +11,7 @@ from pathlib import Path
 import numpy as np
 
 import onlinevi as ovi
-from onlinevi.guarantees.certificates.certify import certificate
-from onlinevi.guarantees.comparator import hindsight
+from onlinevi.guarantees import certificate, hindsight
 
 RULES = {"SVB": (ovi.SVB(), "#8e44ad"), "NGVI": (ovi.NGVI(), "#2ca02c")}
 LOSS, RADIUS = ovi.Hinge(), 2.0

@@ -3,6 +3,7 @@
 from onlinevi.guarantees.bounds import (
     Bound,
     Domain,
+    Theorem,
     after_data,
     ball_domain,
     before_data,
@@ -22,6 +23,7 @@ from onlinevi.guarantees.bounds import (
     oga_el_per_sqrt,
     online_to_batch,
     online_to_batch_confident,
+    register,
     sva,
     sva_adaptive,
     sva_at_best_rate,
@@ -43,6 +45,7 @@ from onlinevi.guarantees.bounds import (
 __all__ = [
     "Bound",
     "Domain",
+    "Theorem",
     "after_data",
     "ball_domain",
     "before_data",
@@ -62,6 +65,7 @@ __all__ = [
     "oga_el_per_sqrt",
     "online_to_batch",
     "online_to_batch_confident",
+    "register",
     "sva",
     "sva_adaptive",
     "sva_at_best_rate",

@@ -29,8 +29,7 @@ from scipy import sparse
 
 import onlinevi as ovi
 from onlinevi import bounds
-from onlinevi.guarantees.certificates.certify import certificate
-from onlinevi.guarantees.certificates.squared import SquaredSums
+from onlinevi.guarantees import SquaredSums, certificate
 
 # --- the learner
 

@@ -18,7 +18,7 @@ from onlinevi.engine import SUM
 from onlinevi.engine.kernel import _Filler
 from onlinevi.engine.types import Belief, Gradient, Prior, Rates, Totals
 from onlinevi.ewa import Aggregate
-from onlinevi.guarantees.certificates.certify import certificate
+from onlinevi.guarantees import certificate
 from onlinevi.learners.state import State
 
 CASES = [

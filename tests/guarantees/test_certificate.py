@@ -16,12 +16,8 @@ from scipy.optimize import lsq_linear
 
 import onlinevi as ovi
 from onlinevi.engine.types import Expected, Real
-from onlinevi.guarantees.certificates.certify import certificate
-from onlinevi.guarantees.certificates.live import Certificate
-from onlinevi.guarantees.certificates.squared import SquaredSums
+from onlinevi.guarantees import Certificate, SquaredSums, Window, certificate, hindsight
 from onlinevi.guarantees.certificates.tangents import tangents
-from onlinevi.guarantees.certificates.window import Window
-from onlinevi.guarantees.comparator import hindsight
 
 DIM, COUNT = 3, 60
 

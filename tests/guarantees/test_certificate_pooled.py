@@ -12,10 +12,7 @@ from helpers.catalogue import stream
 
 import onlinevi as ovi
 from onlinevi.ewa import AdaHedge, Aggregate, AggregateState
-from onlinevi.guarantees.certificates.certify import certificate
-from onlinevi.guarantees.certificates.pooled import PooledCertificate
-from onlinevi.guarantees.certificates.squared import SquaredSums
-from onlinevi.guarantees.comparator import hindsight
+from onlinevi.guarantees import PooledCertificate, SquaredSums, certificate, hindsight
 from onlinevi.learners.inputs.inputs import Inputs
 
 DIM, COUNT = 3, 60

@@ -16,7 +16,7 @@ from scipy.optimize import linprog, lsq_linear, minimize
 import onlinevi as ovi
 from onlinevi.engine import ns
 from onlinevi.engine.types import Expected, Real
-from onlinevi.guarantees.comparator import Hindsight, hindsight
+from onlinevi.guarantees import Hindsight, hindsight
 from onlinevi.learners.linear import BadRow
 
 SMALLEST = 0.01

@@ -15,8 +15,7 @@ import onlinevi as ovi
 from onlinevi import bounds
 from onlinevi.engine.types import Belief, Expected, Real
 from onlinevi.ewa import Experts
-from onlinevi.guarantees.comparator import hindsight
-from onlinevi.guarantees.posterior import batch_vb
+from onlinevi.guarantees import batch_vb, hindsight
 
 TOLERANCE = 1e-10
 """What floats may change, as a share of the two losses and the bound: the losses' closed forms are good to 3·10⁻¹¹."""

@@ -14,8 +14,7 @@ from scipy import sparse
 from scipy.optimize import minimize
 
 import onlinevi as ovi
-from onlinevi.guarantees.certificates.certify import certificate
-from onlinevi.guarantees.comparator import hindsight
+from onlinevi.guarantees import certificate, hindsight
 
 FAMILIES = [ovi.Point, ovi.MeanField, ovi.FullCovariance, ovi.LowRank]
 RULES = [ovi.OGA(0.1), ovi.SVA(0.1), ovi.SVB()]

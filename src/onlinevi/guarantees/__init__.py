@@ -5,13 +5,13 @@
 """
 
 from onlinevi.guarantees import bounds
-from onlinevi.guarantees.bounds import before_data, lipschitz
-from onlinevi.guarantees.bounds.calculator import Setting, calculate
+from onlinevi.guarantees.bounds.calculator import calculate
+from onlinevi.guarantees.bounds.setting import Setting
 from onlinevi.guarantees.certificates import Certificate, PooledCertificate, SquaredSums, Tangents, Window, certificate
 from onlinevi.guarantees.comparator import Hindsight, hindsight
 from onlinevi.guarantees.exact import GaussianPosterior, Grid, GridPosterior, TemperedGaussian, divergences
 from onlinevi.guarantees.posterior import BatchVB, batch_vb
-from onlinevi.guarantees.risk import risk_bound
+from onlinevi.guarantees.risk import fixed_risk_bound, loss_bound, risk_bound
 
 __all__ = [
     "BatchVB",
@@ -27,12 +27,12 @@ __all__ = [
     "TemperedGaussian",
     "Window",
     "batch_vb",
-    "before_data",
     "bounds",
     "calculate",
     "certificate",
     "divergences",
+    "fixed_risk_bound",
     "hindsight",
-    "lipschitz",
+    "loss_bound",
     "risk_bound",
 ]

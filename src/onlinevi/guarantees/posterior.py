@@ -7,17 +7,19 @@ value is the certified lower bound, at any point and however rough the solution.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from onlinevi.beliefs import MeanField, edges
-from onlinevi.data import as_labels, as_rows
 from onlinevi.engine import Belief, Expected, Vector
-from onlinevi.guarantees.comparator.domain import Cuboid
-from onlinevi.guarantees.comparator.objective import ONE_THREAD
-from onlinevi.learners import BadRow
+from onlinevi.guarantees.comparator import newton
+from onlinevi.guarantees.comparator.feasible_set import Cuboid
+from onlinevi.guarantees.comparator.in_memory import checked, in_memory
+from onlinevi.guarantees.comparator.newton import SMALLEST_VALUE, Best
+from onlinevi.guarantees.comparator.smoothed import ONE_THREAD
 from onlinevi.losses import Loss
 from onlinevi.rules import Rate, as_rate, shrink
 
@@ -25,9 +27,6 @@ SMALLEST_CHUNK, LARGEST_CHUNK = 64, 8192
 """Rows at a time: few enough for one thread and the processor's cache, enough to be worth a call."""
 
 MOST_FEATURES = 2_000
-MOST_STEPS = 200
-SMALLEST_VALUE = 0.01
-"""A tolerance is relative to the value, or to this where the value is smaller."""
 
 WIDER = 1e-4
 """The relative change of a spread that shows how the loss bends in it."""
@@ -38,9 +37,6 @@ FURTHEST_MEAN, FURTHEST_STD = 1000.0, 5.0
 GENTLE, FASTER, ROUGHLY = 100.0, 10.0, 0.1
 """The first rate lets the data narrow the prior's variance 100 to 1000 times, the next ones ten times more each; a belief on
 the way may be off by a tenth of a nat."""
-
-SUFFICIENT, SHORTEST = 1e-4, 1e-10
-RESOLUTION = 1e-13
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,20 +83,14 @@ def batch_vb(
     >>> best.mean.round(4).tolist(), round(float(best.std[0]) ** 2, 4), best.gap < 1e-6
     ([1.5], 0.5, True)
     """
-    if not isinstance(loss, Loss):
-        hint = f"; write {loss.__name__}()" if isinstance(loss, type) else ""
-        raise TypeError(f"loss={loss!r}: needs a loss object{hint}")
-    if not loss.convex:
-        raise ValueError(f"{loss} is not convex: no bound from tangents holds, so no minimiser can be certified")
+    loss = checked(loss, tolerance, 1e-6)
     if not isinstance(family := family if family is not None else MeanField(), MeanField):
         raise TypeError(f"family={family!r}: needs MeanField()")
-    if not tolerance > 0.0:
-        raise ValueError(f"tolerance={tolerance!r}: a tolerance must be > 0; try 1e-6")
     rate = as_rate(rate)
     if rate.varies or rate.per_variance:
         raise ValueError(f"{rate}: one posterior has one rate; try Constant(1.0) or PerHorizon(1.0)")
-    matrix, labels = _data(X, y, loss)
-    return _minimise(Objective(loss, matrix, labels, rate.schedule(len(labels)).scale, family), tolerance)
+    matrix, labels, _ = in_memory(X, y, loss, most_features=MOST_FEATURES, dense=True)
+    return _minimise(FreeEnergy(loss, matrix, labels, rate.schedule(len(labels)).scale, family, tolerance))
 
 
 class Look(NamedTuple):
@@ -117,16 +107,23 @@ class Look(NamedTuple):
     loss: Expected
     """Row by row."""
 
+    @property
+    def lower_bound(self) -> float:
+        return self.value - self.gap
+
 
 @dataclass(frozen=True, eq=False)
-class Objective:
-    """F, its gradient, its curvature and the bound below it."""
+class FreeEnergy:
+    """F as a function of the point (mean, std), its gradient, its curvature and the bound below it: what Newton minimises."""
 
     loss: Loss
     matrix: Vector
     labels: Vector
     rate: float
     family: MeanField
+    tolerance: float
+    enough: float = 0.0
+    """A gap that will do, whatever the value."""
     prior: Belief = field(init=False)
     low: Belief = field(init=False)
     high: Belief = field(init=False)
@@ -139,6 +136,11 @@ class Objective:
         object.__setattr__(self, "high", Belief(mean_high, std_high))
 
     @property
+    def smooth(self) -> bool:
+        """Whether F is what is minimised, not a stand-in for it."""
+        return True
+
+    @property
     def pull(self) -> float:
         """The ridge of the sum."""
         return self.loss.ridge * len(self.labels)
@@ -149,8 +151,8 @@ class Objective:
         return np.asarray(self.prior.std**-2.0 / self.rate + self.pull)
 
     @np.errstate(all="ignore")  # an overflow is seen by its value
-    def look(self, belief: Belief) -> Look:
-        mean, std = belief
+    def look(self, point: Vector) -> Look:
+        mean, std = belief = self.belief(point)
         prediction, spread, value, slope, curvature = np.empty((5, len(self.labels)))
         slope_sum, curvature_sum = np.zeros((2, len(mean)))
         for rows in self._chunks(len(mean)):
@@ -162,15 +164,16 @@ class Objective:
         along_std = curvature_sum * std
         size = float(mean @ mean + std @ std)
         expected_loss, kl = float(value.sum()) + 0.5 * self.pull * size, self.family.kl(belief)
-        gradient = np.concatenate(
-            [
-                slope_sum + self.pull * mean + (mean - self.prior.mean) / (self.rate * self.prior.std**2),
-                along_std + self.stiffness * std - 1.0 / (self.rate * std),
-            ]
-        )
+        gradient = np.concatenate(self._gradient(belief, slope_sum, along_std))
         gap = self._gap(belief, slope_sum, along_std)
         row_losses = Expected(value, slope, curvature)
         return Look(expected_loss, kl, expected_loss + kl / self.rate, gap, gradient, prediction, spread, row_losses)
+
+    def _gradient(self, belief: Belief, slope: Any, along_std: Any) -> tuple[Vector, Vector]:
+        """Of F, from the part that the losses have in it: those of ridge and prior are added."""
+        mean, std = belief
+        by_mean = slope + self.pull * mean + (mean - self.prior.mean) / (self.rate * self.prior.std**2)
+        return by_mean, along_std + self.stiffness * std - 1.0 / (self.rate * std)
 
     def _gap(self, belief: Belief, slope: Vector, along_std: Vector) -> float:
         """How far ⟨(slope, along_std), ·⟩ + ridge + KL/rate is above its least value over the box, which SVA's step finds."""
@@ -184,9 +187,32 @@ class Objective:
         by_std = (std - least_std) * (along_std + 0.5 * stiffness * (std + least_std)) - np.log(std / least_std) / self.rate
         return max(float(by_mean.sum() + by_std.sum()), 0.0)
 
-    def hessian(self, belief: Belief, look: Look) -> Vector:
-        """Of F in (mean, std)."""
-        std, dim = belief.std, len(belief.std)
+    def slope_along(self, point: Vector, step: Vector) -> Callable[[float], float]:
+        """F's derivative in ``length`` at point + length·step. The variance of a prediction is quadratic in the length."""
+        mean, std = self.belief(point)
+        along_mean, along_std = self.belief(step)
+        prediction, change, variance, cross, square = np.empty((5, len(self.labels)))
+        for rows in self._chunks(len(mean)):
+            part, squares = self.matrix[rows], np.square(self.matrix[rows])
+            prediction[rows], change[rows] = part @ mean, part @ along_mean
+            variance[rows], cross[rows] = squares @ np.square(std), squares @ (std * along_std)
+            square[rows] = squares @ np.square(along_std)
+
+        def slope_at(length: float) -> float:
+            total = 0.0
+            for rows in self._chunks(len(mean)):
+                spread = np.sqrt(np.maximum(variance[rows] + length * (2.0 * cross[rows] + length * square[rows]), 0.0))
+                _, slope, curvature = self._expected(rows, prediction[rows] + length * change[rows], spread)
+                with np.errstate(all="ignore"):
+                    total += float(slope @ change[rows] + curvature @ (cross[rows] + length * square[rows]))
+            by_mean, by_std = self._gradient(self.belief(point + length * step), 0.0, 0.0)
+            return total + float(by_mean @ along_mean + by_std @ along_std)
+
+        return slope_at
+
+    def hessian(self, point: Vector, look: Look) -> Vector:
+        std = self.belief(point).std
+        dim = len(std)
         mixed, bend = self._bends(look)
         curvature = look.loss.curvature
         means, across, stds = np.zeros((3, dim, dim))
@@ -219,12 +245,18 @@ class Objective:
             bend[rows] = np.maximum(bend[rows], np.square(mixed[rows]) / np.where(curved, curvature, 1.0))
         return mixed, bend
 
-    def around(self, belief: Belief) -> Cuboid:
-        """The part of the box that one step may reach."""
-        mean, std = belief
+    def reachable(self, point: Vector) -> Cuboid:
+        mean, std = self.belief(point)
         low = np.maximum(self.low.mean, mean - FURTHEST_MEAN * std), np.maximum(self.low.std, std / FURTHEST_STD)
         high = np.minimum(self.high.mean, mean + FURTHEST_MEAN * std), np.minimum(self.high.std, std * FURTHEST_STD)
         return Cuboid(np.concatenate(low), np.concatenate(high))
+
+    def solved(self, best: Best[Look], look: Look) -> bool:
+        return best.gap <= max(self.enough, self.tolerance * max(abs(best.value), SMALLEST_VALUE))
+
+    def belief(self, point: Vector) -> Belief:
+        """The point as (mean, std)."""
+        return self.family.unpack(point, self.matrix.shape[1])
 
     def _chunks(self, products: int) -> list[slice]:
         """The rows in pieces, each of which takes this many multiplications a row."""
@@ -238,68 +270,23 @@ class Objective:
         return Expected(*(np.broadcast_to(part, prediction.shape) for part in parts))
 
 
-def _minimise(objective: Objective, tolerance: float) -> BatchVB:
+def _minimise(energy: FreeEnergy) -> BatchVB:
     """Newton's method from the prior, through smaller rates first: a std that shrinks before its mean is right blinds it."""
-    belief = objective.prior
-    look = objective.look(belief)
+    point = np.concatenate(energy.prior)
+    look = energy.look(point)
     if not np.isfinite(look.value):
-        raise ValueError(f"{objective.loss}: the loss overflows under the prior; {objective.loss.overflow_hint}")
-    for rate in _rates(objective, look):
-        enough = 0.0 if rate == objective.rate else ROUGHLY / rate
-        belief, look, bound = _newton(replace(objective, rate=rate), belief, enough, tolerance)
-    return BatchVB(*belief, objective.rate, look.expected_loss, look.kl, max(look.value - bound, 0.0))
+        raise ValueError(f"{energy.loss}: the loss overflows under the prior; {energy.loss.overflow_hint}")
+    *smaller, rate = _rates(energy, look)
+    for one in smaller:
+        point = newton.minimise(replace(energy, rate=one, enough=ROUGHLY / one), point).best.point
+    best = newton.minimise(energy, point).best
+    return BatchVB(*energy.belief(best.point), rate, best.look.expected_loss, best.look.kl, max(best.gap, 0.0))
 
 
-def _rates(objective: Objective, start: Look) -> list[float]:
+def _rates(energy: FreeEnergy, start: Look) -> list[float]:
     """The rate, after smaller ones at which the data say little more than the prior."""
-    rates = [objective.rate]
-    told = float(np.max(start.loss.curvature @ np.square(objective.matrix) * np.square(objective.prior.std)))
+    rates = [energy.rate]
+    told = float(np.max(start.loss.curvature @ np.square(energy.matrix) * np.square(energy.prior.std)))
     while rates[0] * told > GENTLE * FASTER:
         rates.insert(0, rates[0] / FASTER)
     return rates
-
-
-def _newton(objective: Objective, belief: Belief, enough: float, tolerance: float) -> tuple[Belief, Look, float]:
-    """Steps kept in the box and shortened until F goes down. Returns the last belief and the highest bound seen."""
-    look = objective.look(belief)
-    bound = look.value - look.gap
-    for _ in range(MOST_STEPS):
-        if look.value - bound <= max(enough, tolerance * max(abs(look.value), SMALLEST_VALUE)):
-            break
-        box, point = objective.around(belief), np.concatenate(belief)
-        step = box.newton_step(point, look.gradient, objective.hessian(belief, look))
-        promised, length = float(look.gradient @ step), 1.0
-        moved, ahead = belief, look
-        while length > SHORTEST:
-            moved = objective.family.unpack(box.nearest(point + length * step), len(objective.prior.mean))
-            ahead = objective.look(moved)
-            if ahead.value <= look.value + SUFFICIENT * length * promised + RESOLUTION * abs(look.value):
-                break
-            length *= 0.5
-        if length <= SHORTEST or not promised < 0.0:
-            break  # as near as floats come
-        belief, look = moved, ahead
-        bound = max(bound, look.value - look.gap)
-    return belief, look, bound
-
-
-def _data(X: Any, y: Any, loss: Loss) -> tuple[Vector, Vector]:
-    """The data as float64 in memory, checked."""
-    rows, labels = as_rows(X, filled=True), as_labels(y, loss.label_hint)
-    if rows.count == 0 or rows.dim == 0:
-        raise ValueError(f"X has {rows.count} rows and {rows.dim} features: needs at least one of each")
-    if rows.dim > MOST_FEATURES:
-        raise ValueError(f"X has {rows.dim} features: the minimiser keeps their products, so at most {MOST_FEATURES}")
-    if len(labels) != rows.count:
-        raise ValueError(f"X has {rows.count} rows, y {len(labels)} labels: needs one label a row")
-    valid = np.asarray(loss.valid_label(labels, *loss.parameters))
-    if not valid.all():
-        refused = int(np.flatnonzero(~valid)[0])
-        raise BadRow(refused, loss.refuse_label(labels[refused]))
-    matrix = np.asarray(rows.block(0, rows.count), dtype=np.float64)
-    finite = np.isfinite(matrix).all(axis=1)
-    if not finite.all():
-        refused = int(np.flatnonzero(~finite)[0])
-        bad = matrix[refused][~np.isfinite(matrix[refused])][0]
-        raise BadRow(refused, f"a feature is {bad}: needs finite numbers; drop the row, or fill it in")
-    return matrix, labels

@@ -36,7 +36,7 @@ def risk_bound(trace: Trace, delta: float, *, bound: float) -> Vector:
     it is small enough. The trace must hold every event from the first: ``record="all"``.
 
     >>> import numpy as np, onlinevi as ovi
-    >>> from onlinevi.risk import risk_bound
+    >>> from onlinevi.guarantees import risk_bound
     >>> X = np.random.default_rng(0).choice([-1.0, 1.0], (1000, 2))
     >>> family = ovi.MeanField(box=ovi.Box(mean=(-2.0, 2.0)))
     >>> trace = ovi.learn(X, X[:, 0], loss=ovi.Hinge(), rule=ovi.NGVI(), family=family)
@@ -101,7 +101,7 @@ def loss_bound(loss: Loss, rows: Any, *, box: Box, labels: Any, dim: int | None 
     says how many features there are). ``labels`` are all that can occur; every row is taken with every one of them.
 
     >>> import onlinevi as ovi
-    >>> from onlinevi.risk import loss_bound
+    >>> from onlinevi.guarantees import loss_bound
     >>> round(loss_bound(ovi.Hinge(), 1.0, box=ovi.Box(mean=(-3.0, 3.0)), labels=[-1.0, 1.0], dim=4), 9)
     7.0
     """

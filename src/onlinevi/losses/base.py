@@ -42,6 +42,12 @@ class Loss:
     robust: float | None = field(default=None, kw_only=True)
 
     convex: ClassVar[bool] = True
+    nonnegative: ClassVar[bool] = True
+    """Whether it is nowhere below 0, so that nobody can be beaten by more than what they lost."""
+    quadratic: ClassVar[bool] = False
+    """Whether it is (y − z)²: sums of products of the data then tell its total at every point."""
+    steepest_at_corners: ClassVar[bool] = False
+    """Whether |e1| and e2 are largest at a corner of any rectangle of predictions and spreads."""
     label_rule: ClassVar[str] = "a finite number"
     lowest_label: ClassVar[float] = -math.inf
     label_hint: ClassVar[str] = "drop the row, or fill it in"
@@ -134,3 +140,11 @@ class Loss:
     def refuse_label(self, label: object) -> str:
         """The sentence for a label that this loss does not take."""
         return f"label {label!s}: {type(self).__name__} needs {self.label_rule}; {self.label_hint}"
+
+
+def as_loss(loss: Any) -> Loss:
+    """The loss itself; what is none is refused, and a class of losses told how to become one."""
+    if isinstance(loss, Loss):
+        return loss
+    hint = f"; write {loss.__name__}()" if isinstance(loss, type) else ""
+    raise TypeError(f"loss={loss!r}: needs a loss object{hint}")

@@ -21,6 +21,8 @@ class Poisson(Loss):
 
     name: ClassVar[str] = "poisson"
     target: ClassVar[Target] = "counts"
+    nonnegative: ClassVar[bool] = False
+    steepest_at_corners: ClassVar[bool] = True
     label_rule: ClassVar[str] = "a count ≥ 0"
     lowest_label: ClassVar[float] = 0.0
     label_hint: ClassVar[str] = "drop the row, or use Squared() for labels of both signs"

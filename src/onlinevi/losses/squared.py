@@ -14,6 +14,8 @@ class Squared(Loss):
     """(y − z)². E = (y − a)² + v²."""
 
     name: ClassVar[str] = "squared"
+    quadratic: ClassVar[bool] = True
+    steepest_at_corners: ClassVar[bool] = True
 
     @staticmethod
     def expected(y: Real, a: Real, v: Real) -> Expected:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from onlinevi.engine import Belief
-from onlinevi.guarantees import before_data, certificate, lipschitz
+from onlinevi.guarantees import bounds, certificate
 from onlinevi.learners import Linear
 from onlinevi.paper.panels import Panel, Stream
 from onlinevi.paper.runs import RULES, Line
@@ -36,7 +36,7 @@ def guarantee(panel: Panel, rule: str, stream: Stream, line: Line) -> Guarantee:
     """Run in blocks, and look at the state after each."""
     count, dim = stream.X.shape
     learner = Linear(panel.loss, RULES[rule])
-    slope = lipschitz(stream.X, stream.y, loss=panel.loss, family=learner.belief_family)
+    slope = bounds.lipschitz(stream.X, stream.y, loss=panel.loss, family=learner.belief_family)
     averages = line.averages(panel, stream)
     # A theorem speaks of a Gaussian around the weights. Its spread costs at most L·std·√d a step.
     std = 1.0 / math.sqrt(count)
@@ -47,6 +47,6 @@ def guarantee(panel: Panel, rule: str, stream: Stream, line: Line) -> Guarantee:
         state, _ = learner.update_many(state, stream.X[start:stop], stream.y[start:stop], record="none")
         regret.append(state.average_loss - float(averages[stop - 1]))
         certified.append(certificate(state).regret / stop)
-        if rule != "NGVI":
-            promised.append(before_data(state, comparator, lipschitz=slope).value / stop + slope * std * math.sqrt(dim))
+        if bounds.theorem_of(learner.rule) is not None:
+            promised.append(bounds.before_data(state, comparator, lipschitz=slope).value / stop + slope * std * math.sqrt(dim))
     return Guarantee(panel.name, rule, steps, regret, certified, promised or None)

@@ -1,47 +1,55 @@
 """The paper's theorems as functions, in the form that holds: what each bounds, from plain numbers or from a run.
 
-``theorems`` needs no data, ``observed`` the gradients that came, ``adaptive`` is for rates made of these,
-``runs`` reads all of it off a trace, ``risk`` is for new data.
-Domains and constants are what they are made of. Where the paper's print is wrong, docs/errata.md says how.
+``theorems`` has a file a rule, ``table`` says which of them speaks of which rule at which rate. ``runs`` reads all that a
+theorem needs off a trace, ``calculator`` needs no data, ``risk`` is for new data. Domains and constants are what they are
+made of. Where the paper's print is wrong, docs/errata.md says how.
 """
 
-from onlinevi.guarantees.bounds.adaptive import oga_el_adaptive, sva_adaptive, svb_adaptive
 from onlinevi.guarantees.bounds.bound import Bound, informative_from
+from onlinevi.guarantees.bounds.comparison import front_loaded
 from onlinevi.guarantees.bounds.constants import kl_strong_convexity, largest_loss, lipschitz
 from onlinevi.guarantees.bounds.domains import Domain, ball_domain, box_domain
-from onlinevi.guarantees.bounds.observed import (
-    front_loaded,
-    oga_el_observed,
-    sva_observed,
-    sva_observed_best_rate,
-    sva_schedule,
-    svb_convex_observed,
-    svb_strongly_convex_observed,
-)
-from onlinevi.guarantees.bounds.risk import ewa_excess_risk, ewa_rate, online_to_batch, online_to_batch_confident
-from onlinevi.guarantees.bounds.runs import after_data, before_data, total_loss
-from onlinevi.guarantees.bounds.theorems import (
-    ewa,
+from onlinevi.guarantees.bounds.risk import online_to_batch, online_to_batch_confident
+from onlinevi.guarantees.bounds.runs import after_data, before_data, everywhere, total_loss
+from onlinevi.guarantees.bounds.table import register, theorem_of
+from onlinevi.guarantees.bounds.theorem import Theorem
+from onlinevi.guarantees.bounds.theorems.ewa import ewa, ewa_excess_risk, ewa_rate
+from onlinevi.guarantees.bounds.theorems.oga_el import (
     oga_el,
+    oga_el_adaptive,
     oga_el_divergence,
+    oga_el_observed,
     oga_el_per_sqrt,
+)
+from onlinevi.guarantees.bounds.theorems.sva import (
     sva,
+    sva_adaptive,
     sva_at_best_rate,
     sva_best_rate,
     sva_mean_field,
+    sva_observed,
+    sva_observed_best_rate,
     sva_per_sqrt,
+    sva_schedule,
+)
+from onlinevi.guarantees.bounds.theorems.svb import (
+    svb_adaptive,
     svb_best_step,
     svb_convex,
+    svb_convex_observed,
     svb_strongly_convex,
+    svb_strongly_convex_observed,
 )
 
 __all__ = [
     "Bound",
     "Domain",
+    "Theorem",
     "after_data",
     "ball_domain",
     "before_data",
     "box_domain",
+    "everywhere",
     "ewa",
     "ewa_excess_risk",
     "ewa_rate",
@@ -57,6 +65,7 @@ __all__ = [
     "oga_el_per_sqrt",
     "online_to_batch",
     "online_to_batch_confident",
+    "register",
     "sva",
     "sva_adaptive",
     "sva_at_best_rate",
@@ -72,5 +81,6 @@ __all__ = [
     "svb_convex_observed",
     "svb_strongly_convex",
     "svb_strongly_convex_observed",
+    "theorem_of",
     "total_loss",
 ]

@@ -5,6 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from onlinevi.engine import Vector
 
 MOST_EVENTS = 1 << 60
 """A bound that says nothing before this many events never will."""
@@ -57,6 +62,11 @@ def informative_from(bound_at: Callable[[int], Bound]) -> int | None:
     return high
 
 
+def most_regret(lipschitz: float, diameter: float, count: int) -> float:
+    """L·D·T: the regret of any decisions in the domain, and 0 where the losses are all the same."""
+    return lipschitz * diameter * count if lipschitz > 0.0 else 0.0
+
+
 def positive(**settings: float) -> None:
     """Refuse what is not a finite number > 0."""
     for name, value in settings.items():
@@ -75,3 +85,11 @@ def whole(count: int) -> None:
     """Refuse what is not a number of events."""
     if count < 1 or count != int(count):
         raise ValueError(f"count={count!r}: a bound is for a number of events, at least 1")
+
+
+def as_squares(gradient_squares: Any) -> Vector:
+    """Squared gradients as floats; what cannot be the square of a gradient is refused."""
+    squares = np.asarray(gradient_squares, dtype=float)
+    if squares.ndim != 1 or not squares.size or not ((squares >= 0.0) & np.isfinite(squares)).all():
+        raise ValueError("gradient_squares: needs one finite number ≥ 0 an event, at least one event")
+    return squares

@@ -11,10 +11,7 @@ from onlinevi.beliefs import Family, MeanField, edges
 from onlinevi.data import as_labels, as_rows
 from onlinevi.engine import Vector
 from onlinevi.guarantees.bounds.domains import box_domain
-from onlinevi.losses import Loss, Poisson, Squared
-
-STEEPEST_AT_A_CORNER = (Squared, Poisson)
-"""|e1| and e2 are largest at a corner of any rectangle of predictions and spreads."""
+from onlinevi.losses import Loss
 
 
 def lipschitz(X: Any, y: Any, *, loss: Loss, family: Family | None = None) -> float:
@@ -32,7 +29,7 @@ def lipschitz(X: Any, y: Any, *, loss: Loss, family: Family | None = None) -> fl
     norms = np.linalg.norm(rows, axis=1)
     if math.isfinite(loss.lipschitz):
         return loss.lipschitz * float(norms.max()) + pull
-    if not isinstance(loss, STEEPEST_AT_A_CORNER):
+    if not loss.steepest_at_corners:
         raise ValueError(f"{loss} has no Lipschitz constant: give it a property lipschitz, or a bound of your own")
     box_domain(family, dim)  # refuse a box without ends
     labels = as_labels(y, loss.label_hint)
@@ -48,8 +45,8 @@ def lipschitz(X: Any, y: Any, *, loss: Loss, family: Family | None = None) -> fl
 def largest_loss(X: Any, y: Any, *, loss: Loss, family: Family | None = None) -> float:
     """B: no row costs more at any weights in the family's box. A convex loss is largest at an end of the predictions."""
     require_convex(loss)
-    if isinstance(loss, Poisson):
-        raise ValueError(f"{loss} is below 0 for large counts: the theorem needs losses in [0, B]")
+    if not loss.nonnegative:
+        raise ValueError(f"{loss} can be below 0: the theorem needs losses in [0, B]")
     family = family if family is not None else MeanField()
     rows = np.asarray(_dense(X), dtype=float)
     low, high, _, _ = edges(family, rows.shape[1])

@@ -35,36 +35,3 @@ def online_to_batch_confident(*, average_loss: float, count: int, loss_bound: fl
         raise ValueError(f"average_loss={average_loss!r}: the theorem needs losses in [0, {loss_bound}]")
     terms = {"average loss": average_loss, "deviation": loss_bound * math.sqrt(math.log(1.0 / failure) / (2.0 * count))}
     return Bound("online to batch, with confidence", terms, trivial=loss_bound)
-
-
-def ewa_rate(*, count: int, dim: int, loss_bound: float) -> float:
-    """η = (2√2/B)·√((d/T)·ln(T/d)), the rate of ``ewa_excess_risk``."""
-    _more_events_than_dimensions(count, dim)
-    positive(loss_bound=loss_bound)
-    return 2.0 * math.sqrt(2.0) / loss_bound * math.sqrt(dim / count * math.log(count / dim))
-
-
-def ewa_excess_risk(*, count: int, dim: int, loss_bound: float, rate: float | None = None, printed: bool = False) -> Bound:
-    """Of exponential weights, E[risk(θ̄_T)] − least risk ≤ B·√((d/2T)·ln(T/d)) + d/T, at the rate ``ewa_rate``.
-
-    The prior must give at least ε^d to {θ : risk(θ) − least risk ≤ ε}, ε = d/T: that is −ln prior{…} ≤ d·ln(1/ε). The paper
-    prints a rate with the root of ln(d/T) < 0: no rate, hence no bound.
-    """
-    best = ewa_rate(count=count, dim=dim, loss_bound=loss_bound)
-    if rate is not None and not math.isclose(rate, best, rel_tol=1e-6):
-        raise ValueError(f"rate={rate!r}: this theorem is for the rate {best:.6g}; for another use ewa(rate=…)")
-    if printed:
-        note = "its rate takes the root of ln(d/T), which is negative for T > d"
-        return Bound("EWA, excess risk", {"aggregation": math.nan, "prior mass": dim / count}, False, note, loss_bound)
-    terms = {
-        "aggregation": loss_bound * math.sqrt(dim / (2.0 * count) * math.log(count / dim)),
-        "prior mass": dim / count,
-    }
-    return Bound("EWA, excess risk", terms, trivial=loss_bound)
-
-
-def _more_events_than_dimensions(count: int, dim: int) -> None:
-    whole(count)
-    positive(dim=dim)
-    if not count > dim:
-        raise ValueError(f"count={count}, dim={dim}: the theorem needs more events than dimensions")

@@ -9,11 +9,10 @@ every fixed point u, whose prediction is (⟨u, x⟩, 0), and summed over the ev
 No data are kept, no assumption is made on them, and any rule and any Gaussian family will do.
 """
 
-from onlinevi.guarantees.certificates.certify import certificate
-from onlinevi.guarantees.certificates.live import Certificate
+from onlinevi.guarantees.certificates.certify import Window, certificate
+from onlinevi.guarantees.certificates.leaf import Certificate
 from onlinevi.guarantees.certificates.pooled import PooledCertificate
-from onlinevi.guarantees.certificates.squared import SquaredSums
+from onlinevi.guarantees.certificates.squared_sums import SquaredSums
 from onlinevi.guarantees.certificates.tangents import Tangents
-from onlinevi.guarantees.certificates.window import Window
 
 __all__ = ["Certificate", "PooledCertificate", "SquaredSums", "Tangents", "Window", "certificate"]

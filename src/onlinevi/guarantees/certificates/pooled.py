@@ -1,4 +1,4 @@
-"""The certificate of an aggregate: what it lost beyond a learner is known, and that learner has a certificate."""
+"""The certificate of a pool: what it lost beyond a learner is known, and that learner has a certificate."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from onlinevi.guarantees.certificates.live import Certificate, of_learner
-from onlinevi.guarantees.certificates.squared import SquaredSums
+from onlinevi.guarantees.certificates.leaf import Certificate, of_leaf
+from onlinevi.guarantees.certificates.squared_sums import SquaredSums
 from onlinevi.guarantees.certificates.tangents import FORMULA, UNIT
 from onlinevi.learners import PoolState
 from onlinevi.losses import Loss
@@ -67,10 +67,10 @@ class PooledCertificate:
         return f"PooledCertificate(events={self.count}, loss={self.loss:.6g}, {regret}, learners={len(self.learners)})"
 
 
-def of_aggregate(state: PoolState, since: PoolState | None, exact: SquaredSums | None) -> PooledCertificate:
-    """Of the events of an aggregate, or of those after ``since``."""
+def of_pool(state: PoolState, since: PoolState | None, exact: SquaredSums | None) -> PooledCertificate:
+    """The certificate of the events of a pool, or of those after ``since``."""
     if since is not None and (since.plan != state.plan or since.count > state.count):
-        raise ValueError(f"since={since!r} is no earlier state of this run: needs the same aggregate, and fewer events")
+        raise ValueError(f"since={since!r} is no earlier state of this run: needs the same pool, and fewer events")
     loss = state.plan.loss
     fitting = [k for k, own in enumerate(state.learners) if _pays(own.plan.loss, loss)]
     if not fitting:
@@ -80,7 +80,7 @@ def of_aggregate(state: PoolState, since: PoolState | None, exact: SquaredSums |
             "loss, without a ridge"
         )
     earlier = {k: None if since is None else since.learners[k] for k in fitting}
-    learners = tuple(of_learner(state.learners[k], earlier[k], exact) for k in fitting)
+    learners = tuple(of_leaf(state.learners[k], earlier[k], exact) for k in fitting)
     paid = state.loss - (0.0 if since is None else since.loss)
     return PooledCertificate(learners[0].count, paid, learners)
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from onlinevi.engine import Vector
-from onlinevi.guarantees.comparator.domain import Domain
+from onlinevi.guarantees.comparator.feasible_set import FeasibleSet
 from onlinevi.learners import State
 
 UNIT = 0.5 * float(np.finfo(float).eps)
@@ -31,9 +31,9 @@ class Tangents:
         points = np.asarray(points, dtype=float)
         return self.constant - points @ self.gradient - 0.5 * self.curvature * np.sum(points * points, axis=-1)
 
-    def most(self, domain: Domain) -> float:
-        """The bound against every point of the domain: a closed form."""
-        return float(self.against(domain.least(self.gradient, self.curvature)))
+    def most(self, feasible: FeasibleSet) -> float:
+        """The bound against every point of the set: a closed form."""
+        return float(self.against(feasible.least(self.gradient, self.curvature)))
 
 
 def tangents(state: State, since: State | None, *, curved: bool) -> Tangents:

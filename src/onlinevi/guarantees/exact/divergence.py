@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from onlinevi.data import as_labels, as_rows
+from onlinevi.data import as_events
 from onlinevi.engine import Belief, Vector
 from onlinevi.guarantees.exact.grid import Grid, GridPosterior, cuts
 from onlinevi.learners import Linear
@@ -27,7 +27,7 @@ def divergences(grid: Grid, learners: Sequence[Linear], X: Any, y: Any, steps: S
     for learner in learners:
         if not learner.belief_family.gaussian:
             raise TypeError(f"{learner.rule} keeps a point, which has no density: give a rule with a spread, such as SVA()")
-    rows, labels = as_rows(X, filled=True), as_labels(y, grid.loss.label_hint)
+    rows, labels, _ = as_events(X, y, hint=grid.loss.label_hint, filled=True)
     matrix = np.asarray(rows.block(0, rows.count), dtype=float)
     states = [learner.init(rows.dim, rows.count) for learner in learners]
     table = np.empty((len(steps), len(learners)))

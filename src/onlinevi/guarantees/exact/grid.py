@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 
 from onlinevi.beliefs import MeanField, edges
-from onlinevi.data import as_labels, as_rows
+from onlinevi.data import as_events, as_rows
 from onlinevi.engine import Belief, Schedule, Step, Vector
 from onlinevi.guarantees.exact import sweep
 from onlinevi.learners import BadRow, Played, averages, fixed, next_rate, normalised, running, schedule, tempering
-from onlinevi.losses import Loss
+from onlinevi.losses import Loss, as_loss
 from onlinevi.rules import PerHorizon, Rate
 
 NARROWEST = 0.5
@@ -146,11 +146,9 @@ class Grid:
     points: int = 201
 
     def __post_init__(self) -> None:
-        for name, kind in (("loss", Loss), ("family", MeanField)):
-            given = getattr(self, name)
-            if not isinstance(given, kind):
-                hint = f"; write {given.__name__}()" if isinstance(given, type) else ""
-                raise TypeError(f"{name}={given!r}: needs a {kind.__name__} object{hint}")
+        as_loss(self.loss)
+        if not isinstance(self.family, MeanField):
+            raise TypeError(f"family={self.family!r}: needs a MeanField object; try MeanField()")
         if self.loss.robust is not None:
             raise ValueError(f"{self.loss}: the exact posterior counts every event as it is; set robust=None")
         tempering(self.rate)
@@ -188,11 +186,7 @@ class Grid:
 
     def update_many(self, state: GridPosterior, X: Any, y: Any) -> tuple[GridPosterior, Played[GridPosterior]]:
         """Learn from a block of rows, in order; the same bits as one event at a time."""
-        rows, labels = as_rows(X, filled=True), as_labels(y, self.loss.label_hint)
-        if rows.dim != state.dim:
-            raise ValueError(f"X has {rows.dim} features, the state {state.dim}: every block needs the same columns")
-        if len(labels) != rows.count:
-            raise ValueError(f"X has {rows.count} rows, y {len(labels)} labels: needs one label a row")
+        rows, labels, _ = as_events(X, y, hint=self.loss.label_hint, dim=state.dim, filled=True)
         # One dimension is two, the first of them a single point at 0.
         absent = 2 - state.dim
         matrix = np.zeros((rows.count, 2))
@@ -219,7 +213,7 @@ class Grid:
 
     def posteriors(self, X: Any, y: Any, steps: Sequence[int], *, horizon: int | None = None) -> Iterator[GridPosterior]:
         """The posterior after each of these numbers of events, in one pass; 0 is the prior."""
-        rows, labels = as_rows(X, filled=True), as_labels(y, self.loss.label_hint)
+        rows, labels, _ = as_events(X, y, hint=self.loss.label_hint, filled=True)
         state = self.init(rows.dim, horizon or rows.count)
         for start, stop in cuts(steps, rows.count):
             state, _ = self.update_many(state, rows.block(start, stop), labels[start:stop])

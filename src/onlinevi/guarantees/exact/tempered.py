@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from onlinevi.beliefs import PerCoordinate, frozen
-from onlinevi.data import as_labels, as_rows
+from onlinevi.data import as_events, as_rows
 from onlinevi.engine import Belief, Schedule, Step, Vector
 from onlinevi.learners import BadRow, Played, averages, fixed, next_rate, running, schedule, tempering
 from onlinevi.losses import Squared
@@ -146,9 +146,7 @@ class TemperedGaussian:
 
     def update_many(self, state: GaussianPosterior, X: Any, y: Any) -> tuple[GaussianPosterior, Played[GaussianPosterior]]:
         """Learn from a block of rows, in order."""
-        rows, labels = as_rows(X, filled=True), as_labels(y, Squared.label_hint)
-        if len(labels) != rows.count:
-            raise ValueError(f"X has {rows.count} rows, y {len(labels)} labels: needs one label a row")
+        rows, labels, _ = as_events(X, y, hint=Squared.label_hint, filled=True)
         before, record = state, np.empty((rows.count, 3))
         for i, (row, label) in enumerate(zip(rows.block(0, rows.count), labels, strict=True)):
             try:

@@ -6,6 +6,6 @@ its learner describes.
 
 from onlinevi.learners.described import CheckpointError
 from onlinevi.learners.store.configs import register
-from onlinevi.learners.store.saved import Saved, load, save
+from onlinevi.learners.store.saved import Saved, load, save, take_apart
 
-__all__ = ["CheckpointError", "Saved", "load", "register", "save"]
+__all__ = ["CheckpointError", "Saved", "load", "register", "save", "take_apart"]

@@ -1,4 +1,4 @@
-"""The certificate of one learner."""
+"""The certificate of one learner of the compiled loop."""
 
 from __future__ import annotations
 
@@ -9,11 +9,10 @@ import numpy as np
 
 from onlinevi.beliefs import named_rows
 from onlinevi.engine import Vector
-from onlinevi.guarantees.certificates.squared import SquaredSums
+from onlinevi.guarantees.certificates.squared_sums import SquaredSums
 from onlinevi.guarantees.certificates.tangents import Tangents, rounding, tangents
-from onlinevi.guarantees.comparator.domain import Ball, Cuboid, Domain
+from onlinevi.guarantees.comparator.feasible_set import Ball, Cuboid, FeasibleSet
 from onlinevi.learners import State
-from onlinevi.losses import Squared
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,8 +74,8 @@ class Certificate:
         own = 0.0 if self.exact is None else self.exact.rounding(radius)
         return rounding(self.state, radius, _furthest(self.state), curved=curved) + own
 
-    def _most(self, domain: Domain) -> float:
-        return self.tangents.most(domain) if self.exact is None else self.loss - self.exact.least(domain)
+    def _most(self, feasible: FeasibleSet) -> float:
+        return self.tangents.most(feasible) if self.exact is None else self.loss - self.exact.least(feasible)
 
     @property
     def bounded(self) -> bool:
@@ -94,8 +93,8 @@ class Certificate:
         return f"Certificate(events={self.count}, loss={self.loss:.6g}, {regret}, form={self.form!r})"
 
 
-def of_learner(state: State, since: State | None, exact: SquaredSums | None) -> Certificate:
-    """Of the events of a learner, or of those after ``since``."""
+def of_leaf(state: State, since: State | None, exact: SquaredSums | None) -> Certificate:
+    """The certificate of the events of a learner, or of those after ``since``."""
     plan = state.plan
     if not plan.loss.convex:
         raise ValueError(f"{plan.loss} is not convex: its tangents bound nothing, so no certificate exists")
@@ -126,7 +125,7 @@ def _form(state: State, since: State | None) -> tuple[str, bool]:
 
 def _check_exact(exact: SquaredSums, state: State, count: int) -> None:
     loss = state.plan.loss
-    if not isinstance(loss, Squared):
+    if not loss.quadratic:
         raise ValueError(f"exact sums determine the squared loss, not {loss}: leave exact out")
     if exact.ridge != loss.ridge:
         raise ValueError(f"the exact sums have ridge {exact.ridge}, the loss {loss.ridge}: start them with SquaredSums.empty")

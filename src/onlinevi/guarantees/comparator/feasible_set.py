@@ -17,7 +17,7 @@ NEAR = 1e-2
 """A bound is near within this share of the box, and less as the step settles."""
 
 
-class Domain(Protocol):
+class FeasibleSet(Protocol):
     """A closed, bounded, convex set of weights."""
 
     @property
@@ -25,13 +25,13 @@ class Domain(Protocol):
         """How far apart its points can be, coordinate by coordinate or for all; > 0."""
 
     def nearest(self, point: Vector) -> Vector:
-        """The point of the domain nearest to this one."""
+        """The point of the set nearest to this one."""
 
     def least(self, gradient: Vector, pull: float) -> Vector:
         """argmin over u of ⟨gradient, u⟩ + pull/2·‖u‖²."""
 
     def newton_step(self, point: Vector, gradient: Vector, hessian: Vector) -> Vector:
-        """A step d that lowers ⟨gradient, d⟩ + ½·dᵀHd about as far as point + d in the domain allows."""
+        """A step d that lowers ⟨gradient, d⟩ + ½·dᵀHd about as far as point + d in the set allows."""
 
 
 @dataclass(frozen=True)

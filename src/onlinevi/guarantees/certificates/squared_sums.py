@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from onlinevi.data import as_labels, as_rows, as_weights, blocks
+from onlinevi.data import as_events, blocks
 from onlinevi.engine import Vector
 from onlinevi.guarantees.certificates.tangents import UNIT
-from onlinevi.guarantees.comparator.domain import Domain
+from onlinevi.guarantees.comparator.feasible_set import FeasibleSet
+from onlinevi.guarantees.comparator.in_memory import as_factors
 from onlinevi.losses import Squared
 
 MOST_STEPS = 60
@@ -42,15 +43,10 @@ class SquaredSums:
 
     def update(self, X: Any, y: Any, weights: Any = None) -> SquaredSums:
         """These sums with more rows."""
-        rows = as_rows(X, filled=True)
-        labels, factors = as_labels(y, Squared.label_hint), as_weights(weights, rows.count)
-        if rows.dim != len(self.products):
-            raise ValueError(f"X has {rows.dim} features, the sums {len(self.products)}: every block needs the same columns")
-        if len(labels) != rows.count:
-            raise ValueError(f"X has {rows.count} rows, y {len(labels)} labels: needs one label a row")
-        factors = factors if len(factors) else np.ones(rows.count)
-        if not (np.isfinite(factors) & (factors >= 0.0)).all():
-            raise ValueError("weights hold a negative or non-finite value: a weight must be ≥ 0 and finite")
+        rows, labels, factors = as_events(
+            X, y, weights, hint=Squared.label_hint, dim=len(self.products), holder="sums", filled=True
+        )
+        factors = as_factors(factors, rows.count)
         squares, products = self.rows.copy(), self.products.copy()
         for start, stop in blocks(rows):
             used = factors[start:stop] > 0.0
@@ -71,21 +67,21 @@ class SquaredSums:
         squares = np.sum((points @ self._hessian) * points, axis=-1)
         return self.labels - 2.0 * points @ self.products + 0.5 * squares
 
-    def least(self, domain: Domain) -> float:
-        """No point of the domain has a total below this. Newton's method, then the tangent where it stopped."""
+    def least(self, feasible: FeasibleSet) -> float:
+        """No point of the set has a total below this. Newton's method, then the tangent where it stopped."""
         hessian = self._hessian
         diagonal = np.diag_indices_from(hessian)
         firm = hessian.copy()  # floats can factor it even where the rows do not span the space
         firm[diagonal] += 10.0 * len(hessian) * np.finfo(float).eps * max(float(hessian[diagonal].max()), 1e-300)
-        point = domain.nearest(np.zeros(len(hessian)))
+        point = feasible.nearest(np.zeros(len(hessian)))
         best = -np.inf
         for _ in range(MOST_STEPS):
             gradient = hessian @ point - 2.0 * self.products
-            gap = float(gradient @ (point - domain.least(gradient, 0.0)))
+            gap = float(gradient @ (point - feasible.least(gradient, 0.0)))
             best = max(best, float(self.total(point)) - max(gap, 0.0))
             if gap <= CLOSE * self.labels:
                 break
-            point = domain.nearest(point + domain.newton_step(point, gradient, firm))
+            point = feasible.nearest(point + feasible.newton_step(point, gradient, firm))
         return best
 
     def rounding(self, comparator: float) -> float:

@@ -1,0 +1,79 @@
+"""Exponential weights, theorem 1 of the paper: losses in [0, B], any law of weights."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+from onlinevi.guarantees.bounds.bound import Bound, non_negative, positive, whole
+from onlinevi.guarantees.bounds.setting import Candidate, Setting
+from onlinevi.guarantees.bounds.theorem import Theorem
+
+
+def ewa(*, rate: float, count: int, loss_bound: float, kl: float) -> Bound:
+    """Exponential weights, losses in [0, B] (theorem 1): η·B²·T/8 + KL(p‖prior)/η, against any law p.
+
+    >>> from onlinevi import bounds
+    >>> bounds.ewa(rate=0.5, count=16, loss_bound=1.0, kl=3.0).value
+    7.0
+    """
+    whole(count)
+    positive(rate=rate, loss_bound=loss_bound)
+    non_negative(kl=kl)
+    terms = {"losses": rate * loss_bound**2 * count / 8.0, "divergence": kl / rate}
+    return Bound("EWA", terms, trivial=loss_bound * count)
+
+
+def ewa_rate(*, count: int, dim: int, loss_bound: float) -> float:
+    """η = (2√2/B)·√((d/T)·ln(T/d)), the rate of ``ewa_excess_risk``."""
+    _more_events_than_dimensions(count, dim)
+    positive(loss_bound=loss_bound)
+    return 2.0 * math.sqrt(2.0) / loss_bound * math.sqrt(dim / count * math.log(count / dim))
+
+
+def ewa_excess_risk(*, count: int, dim: int, loss_bound: float, rate: float | None = None, printed: bool = False) -> Bound:
+    """Of exponential weights, E[risk(θ̄_T)] − least risk ≤ B·√((d/2T)·ln(T/d)) + d/T, at the rate ``ewa_rate``.
+
+    The prior must give at least ε^d to {θ : risk(θ) − least risk ≤ ε}, ε = d/T: that is −ln prior{…} ≤ d·ln(1/ε). The paper
+    prints a rate with the root of ln(d/T) < 0: no rate, hence no bound.
+    """
+    best = ewa_rate(count=count, dim=dim, loss_bound=loss_bound)
+    if rate is not None and not math.isclose(rate, best, rel_tol=1e-6):
+        raise ValueError(f"rate={rate!r}: this theorem is for the rate {best:.6g}; for another use ewa(rate=…)")
+    if printed:
+        note = "its rate takes the root of ln(d/T), which is negative for T > d"
+        return Bound("EWA, excess risk", {"aggregation": math.nan, "prior mass": dim / count}, False, note, loss_bound)
+    terms = {
+        "aggregation": loss_bound * math.sqrt(dim / (2.0 * count) * math.log(count / dim)),
+        "prior mass": dim / count,
+    }
+    return Bound("EWA, excess risk", terms, trivial=loss_bound)
+
+
+def _more_events_than_dimensions(count: int, dim: int) -> None:
+    whole(count)
+    positive(dim=dim)
+    if not count > dim:
+        raise ValueError(f"count={count}, dim={dim}: the theorem needs more events than dimensions")
+
+
+class ExponentialWeights(Theorem):
+    """Theorem 1. Its rule is no step of the compiled loop: ``Grid``, ``TemperedGaussian`` and ``Experts`` are exact."""
+
+    name, rules, rates = "ewa", (), ()
+    rates_in_words = "a constant"
+
+    def candidates(self, setting: Setting, rate: float | None, loss_bound: float | None) -> list[Candidate]:
+        if loss_bound is None:
+            raise ValueError("rule='ewa': its bounds need the largest loss; give loss_bound")
+        eta, best = setting.paper_rate(rate), ewa_rate(count=setting.count, dim=setting.dim, loss_bound=loss_bound)
+
+        def excess_risk(count: int) -> Bound:
+            enough = max(count, setting.dim + 1)
+            bound = ewa_excess_risk(count=enough, dim=setting.dim, loss_bound=loss_bound)
+            return bound if count == enough else replace(bound, trivial=0.0)  # it needs more events than dimensions
+
+        return [
+            (lambda n: ewa(rate=eta, count=n, loss_bound=loss_bound, kl=setting.kl(n)), f"rate {eta:.4g}"),
+            (excess_risk, f"rate {best:.4g}"),
+        ]
