@@ -15,7 +15,7 @@ from onlinevi.paper.sheets import ExactPosterior, Guarantee
 from onlinevi.runs.charts import STYLE, Axis, Chart, Line, figure_of, first_step, short, stacked_widths
 
 WIDTHS = dict(zip(RULES, reversed(stacked_widths(len(RULES))), strict=True))
-PANEL = (3.4, 2.8)
+PANEL = (3.4, 2.95)
 
 
 def draw(runs: Sequence[Outcome], exact: ExactPosterior | None, guarantees: Sequence[Guarantee], folder: Path) -> list[Path]:

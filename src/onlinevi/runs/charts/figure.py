@@ -99,7 +99,8 @@ def _calibration(trace: Trace, auto: AutoTrace | None, y: Any) -> tuple[Any, Any
     columns = [column[1:] for column in (trace.steps, auto.lower, auto.upper, labels)]  # the first event has no interval
     steps, lower, upper, labels = columns
     held = np.cumsum((lower <= labels) & (labels <= upper)) / np.arange(1.0, len(labels) + 1.0)
-    curve = part.CoverageCurve(steps.tolist(), held.tolist(), auto.state.calibrated.target)
+    late = len(held) // 20  # the share of a handful is far from any other
+    curve = part.CoverageCurve(steps[late:].tolist(), held[late:].tolist(), auto.state.calibrated.target)
     return curve, tuple(column[-LAST:] for column in columns)
 
 

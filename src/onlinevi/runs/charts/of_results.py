@@ -41,7 +41,7 @@ def loss(results: Results, *, recent: bool = True) -> Chart | None:
     steps, average = np.array(curve.steps), np.array(curve.average_loss)
     first = first_step(steps[-1])
     late = steps >= first
-    lines = [Line("average so far", "learner", steps[late], average[late], width=2.5)]
+    lines = [Line("average so far", "learner", steps[late], average[late])]
     caption = "The average loss of all predictions so far, each made before its answer was seen. Lower is better."
     if (best := results.hindsight) is not None:
         ends = np.full(2, best.value)
@@ -51,10 +51,12 @@ def loss(results: Results, *, recent: bool = True) -> Chart | None:
         caption += f" The level line is the best fixed model{among}, chosen with all answers known; it is certified {exactly}."
     elif results.without_hindsight:
         caption += f" There is no line of the best fixed model: {results.without_hindsight}."
-    # The blocks are noise around the average: they may leave the frame.
     values = np.concatenate([line.values for line in lines])
     if recent:
-        lines.insert(0, Line("recent rows", "recent", *blocks(curve, first), width=1.0))
+        at, means = blocks(curve, first)
+        lines.insert(0, Line("recent rows", "recent", at, means, width=1.0))
+        # The first blocks are noise around the average: they may leave the frame.
+        values = np.append(values, [mean for mean in means[len(means) // 2 :] if mean > 0.0])
     x, y = Axis.rows(steps[late][0], steps[-1], log=True), Axis.around("average loss", values, log_if_positive=1.0)
     return Chart("loss", "Loss", x, y, tuple(lines), caption=caption)
 
@@ -81,13 +83,13 @@ def regret(results: Results) -> Chart | None:
     lines: list[Line] = []
     caption = "How much better, a row, a fixed model chosen in hindsight could have been."
     if curve.certified is not None:
-        lines.append(_since_known("certified", "certified", curve.steps, curve.certified, width=2.5))
+        lines.append(_since_known("certified", "certified", curve.steps, curve.certified))
         caption += " The certificate is computed while the run goes on, and holds whatever the data."
     if curve.theorem is not None:
         lines.append(Line("theorem", "theorem", curve.steps, curve.theorem, dash="dot"))
         caption += " The theorem is what was known of any data before the first row."
     if curve.observed is not None:
-        lines.append(_since_known("observed", "learner", curve.steps, curve.observed, width=2.0 if lines else 2.5))
+        lines.append(_since_known("observed", "learner", curve.steps, curve.observed))
         among = f" (of {best.among})" if (best := results.hindsight) is not None and best.among else ""
         caption += f" Observed is against the fixed model that is best for all rows{among}; below 0, it was worse so far."
     if not lines:
@@ -103,11 +105,11 @@ def regret(results: Results) -> Chart | None:
     return Chart("regret", "Regret", x, y, tuple(lines), caption=caption)
 
 
-def _since_known(name: str, role: str, steps: Numbers, values: Numbers, width: float) -> Line:
+def _since_known(name: str, role: str, steps: Numbers, values: Numbers) -> Line:
     """A line from the first to the last moment that has a value."""
     known = np.flatnonzero(np.isfinite(values))
     own = slice(known[0], known[-1] + 1) if len(known) else slice(0)
-    return Line(name, role, steps[own], values[own], width=width)
+    return Line(name, role, steps[own], values[own])
 
 
 def weights(results: Results) -> Chart | None:
@@ -200,7 +202,7 @@ def coverage(results: Results) -> Chart | None:
     if not isinstance(curve := results.calibration, CoverageCurve) or not curve.steps:
         return None
     lines = (
-        Line("held the answer", "learner", curve.steps, curve.coverage, width=2.5),
+        Line("held the answer", "learner", curve.steps, curve.coverage),
         _level("asked for", curve.steps, [curve.target] * 2, dash="dash", width=1.2),
     )
     # The first rows may leave the frame: a share of few is far from any other.

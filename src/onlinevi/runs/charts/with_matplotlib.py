@@ -70,16 +70,12 @@ def _line(axes: Any, line: Line, axis: Axis) -> None:
     if line.low is not None and line.high is not None:
         low, high = (np.maximum(edge, axis.low) if axis.log else edge for edge in (line.low, line.high))
         axes.fill_between(line.steps, low, high, color=colour(line.role), alpha=SOFT, linewidth=0)
-    axes.plot(
-        line.steps,
-        axis.shown(line.values),
-        DASHES[line.dash],
-        color=colour(line.role),
-        linewidth=line.width,
-        marker="o" if len(line.steps) == 1 else "." if line.is_short else None,
-        label=line.name,
-        zorder=2.0 + 1.0 / (1.0 + line.width),  # the thinner lies on top
-    )
+    style = {"color": colour(line.role), "linewidth": line.width, "linestyle": DASHES[line.dash], "label": line.name}
+    if len(line.steps) == 1:  # at the edge of the frame, perhaps
+        style |= {"marker": "o", "linestyle": "", "clip_on": False}
+    elif line.is_short:
+        style |= {"marker": "."}
+    axes.plot(line.steps, axis.shown(line.values), zorder=2.0 + 1.0 / (1.0 + line.width), **style)  # the thinner on top
 
 
 def _points(axes: Any, points: Points) -> None:
@@ -92,7 +88,7 @@ def _points(axes: Any, points: Points) -> None:
         share = np.asarray(points.count) / np.sum(points.count)
         axes.scatter(x, y, s=15.0 + 200.0 * share, color=colour(points.role), label=points.name, zorder=3)
     elif points.dots:
-        axes.plot(x, y, "o", color=colour(points.role), markersize=3.5, label=points.name)
+        axes.plot(x, y, "o", color=colour(points.role), markersize=4.0 if len(x) <= 30 else 2.5, label=points.name)
 
 
 def _axis(axes: Any, which: Literal["x", "y"], axis: Axis) -> None:
@@ -109,7 +105,7 @@ def _axis(axes: Any, which: Literal["x", "y"], axis: Axis) -> None:
         axes.tick_params(axis=which, labelsize=min(9.0, 110.0 / len(axis.names)))
         axes.grid(visible=False, axis=which)
     if axis.zero:
-        (axes.axvline if which == "x" else axes.axhline)(0.0, color="#999999", linewidth=0.8, zorder=1.5)
+        (axes.axvline if which == "x" else axes.axhline)(0.0, color="#999999", linewidth=0.8, zorder=1.8)
 
 
 def _legend(axes: Any, chart: Chart) -> None:
@@ -121,8 +117,13 @@ def _legend(axes: Any, chart: Chart) -> None:
 
 def _shared_legend(figure: Any, grid: Any, where: Literal["below", "beside"], title: str | None) -> None:
     handles = {label: handle for axes in grid for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)}
-    lengths, room = [HANDLE + CHARACTER * len(name) for name in handles], figure.get_figwidth()
-    columns = len(handles) if sum(lengths) <= room else max(1, int(room / max(lengths)))
+    widths = [HANDLE + CHARACTER * len(name) for name in handles]
+
+    def fits(columns: int) -> bool:
+        height = -(-len(widths) // columns)
+        return sum(max(widths[k : k + height]) for k in range(0, len(widths), height)) <= figure.get_figwidth()
+
+    columns = next((count for count in range(len(widths), 1, -1) if fits(count)), 1)
     place = {"loc": "outside right upper"} if where == "beside" else {"loc": "outside lower center", "ncols": columns}
     _as_text(figure.legend(handles.values(), handles.keys(), title=title, alignment="left", **place))
 
