@@ -52,12 +52,13 @@ def loss(results: Results, *, recent: bool = True) -> Chart | None:
     elif results.without_hindsight:
         caption += f" There is no line of the best fixed model: {results.without_hindsight}."
     values = np.concatenate([line.values for line in lines])
+    x, y = Axis.rows(steps[late][0], steps[-1], log=True), Axis.around("average loss", values, log_if_positive=1.0)
     if recent:
+        # Blocks are noise around the average: they may leave the frame, but for the later ones where it spans decades.
         at, means = blocks(curve, first)
         lines.insert(0, Line("recent rows", "recent", at, means, width=1.0))
-        # The first blocks are noise around the average: they may leave the frame.
-        values = np.append(values, [mean for mean in means[len(means) // 2 :] if mean > 0.0])
-    x, y = Axis.rows(steps[late][0], steps[-1], log=True), Axis.around("average loss", values, log_if_positive=1.0)
+        if y.log:
+            y = Axis.around("average loss", np.append(values, means[len(means) // 2 :]), log_if_positive=0.0)
     return Chart("loss", "Loss", x, y, tuple(lines), caption=caption)
 
 

@@ -20,7 +20,7 @@ STYLE = {
 
 BLUE, ORANGE, GREEN, PURPLE = ("#1f77b4", "#5eb1ef"), ("#d9730d", "#ff9f45"), ("#2c9a3f", "#5ccb81"), ("#8e44ad", "#c38ee0")
 RED, TEAL, YELLOW, PINK = ("#cf2e2e", "#ff7b6b"), ("#0f8b8d", "#4cc9c9"), ("#e0ac00", "#e3bd3c"), ("#c2459a", "#f08cc8")
-INK, GREY, PALE, BROWN = ("#1c1f24", "#e6e8eb"), ("#555555", "#98a0ab"), ("#9cc4e2", "#3f749d"), ("#8c564b", "#c49c94")
+INK, GREY, PALE, BROWN = ("#1c1f24", "#e6e8eb"), ("#555555", "#98a0ab"), ("#86b5da", "#3f749d"), ("#8c564b", "#c49c94")
 
 ROLES = {
     "learner": BLUE,

@@ -119,11 +119,11 @@ def _shared_legend(figure: Any, grid: Any, where: Literal["below", "beside"], ti
     handles = {label: handle for axes in grid for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)}
     widths = [HANDLE + CHARACTER * len(name) for name in handles]
 
-    def fits(columns: int) -> bool:
-        height = -(-len(widths) // columns)
-        return sum(max(widths[k : k + height]) for k in range(0, len(widths), height)) <= figure.get_figwidth()
+    def fits(height: int) -> bool:
+        columns = [max(widths[start : start + height]) for start in range(0, len(widths), height)]
+        return len(columns) == 1 or sum(columns) <= float(figure.get_figwidth())
 
-    columns = next((count for count in range(len(widths), 1, -1) if fits(count)), 1)
+    columns = -(-len(widths) // next(height for height in range(1, len(widths) + 1) if fits(height)))
     place = {"loc": "outside right upper"} if where == "beside" else {"loc": "outside lower center", "ncols": columns}
     _as_text(figure.legend(handles.values(), handles.keys(), title=title, alignment="left", **place))
 
