@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from onlinevi.runs.charts.style import CERTIFIED, LEARNER, RECENT, STYLE, blank
+from onlinevi.runs.charts import STYLE, blank, colour
 
 Results = Mapping[str, Any]
+LEARNER, CERTIFIED, RECENT = colour("learner"), colour("certified"), colour("recent")
 PEER, BARE = "#b5b5b5", "#4d4d4d"
 STATE_VECTORS = 4
 """That a row is read beside, of its width: itself, means, stds, and sums of gradients."""
@@ -95,9 +96,9 @@ def _growth(results: Results) -> Any:
         axes.set_ylabel(f"seconds, {of}")
         axes.legend(loc="upper left", fontsize=7.5)
     _mark_caches(grid[1], results)
-    for cores, colour in (("1 core", LEARNER), ("2 cores", CERTIFIED)):
+    for cores, shade in (("1 core", LEARNER), ("2 cores", CERTIFIED)):
         if cores in results["rates"]:
-            grid[3].plot(*_curve(results["rates"][cores]), "o-", color=colour, markersize=3, label=cores)
+            grid[3].plot(*_curve(results["rates"][cores]), "o-", color=shade, markersize=3, label=cores)
     sizes, _ = _curve(results["rates"]["1 core"])
     grid[3].plot(sizes, sizes, ":", color=BARE, label="one after the other")
     grid[3].set_title("rates pooled", loc="left")

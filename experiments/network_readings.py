@@ -16,8 +16,8 @@ import numpy as np
 
 import onlinevi as ovi
 from onlinevi.autodiff import Differentiable, Linearised, MonteCarlo, ReLUNetwork, flatten
+from onlinevi.paper import RULES
 from onlinevi.paper.panels import PANELS, Stream, ordered, prepared
-from onlinevi.paper.runs import RULES
 
 LAST = 2000
 

@@ -259,7 +259,8 @@ def _learns(findings: _Findings, one: Linear, *, compiled: bool, sparse: bool) -
                     "sparse rows and dense ones give different weights: does it move coordinates without a gradient?",
                 )
     if len(means) == 2:
-        findings.law(np.allclose(means[0], means[1], rtol=1e-9, atol=1e-12), "the compiled loop and the interpreted one differ")
+        alike = np.allclose(means[0], means[1], rtol=1e-9, atol=1e-12)
+        findings.law(alike, "the compiled loop and the interpreted one differ")
 
 
 # --- learners

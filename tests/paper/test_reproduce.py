@@ -13,15 +13,15 @@ import onlinevi as ovi
 from onlinevi import datasets
 from onlinevi.paper import reproduce
 from onlinevi.paper.claims import approach, judge
+from onlinevi.paper.experiments import BestWeights, Outcome, OutcomeFolder, best_in_hindsight, thinned
 from onlinevi.paper.panels import PANELS, SCALINGS, Stream, ordered, prepared, scaled
-from onlinevi.paper.runs import Line, Run, Store, best_in_hindsight, thinned
 
 FIELDS = {"data", "rule", "seed", "scaling", "T", "d", "average_loss", "hindsight", "hindsight_gap", "seconds"}
 
 
 @pytest.fixture(autouse=True)
 def coarse_grid(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("onlinevi.paper.exact.POINTS", 41)
+    monkeypatch.setattr("onlinevi.paper.sheets.POINTS", 41)
 
 
 @pytest.fixture
@@ -98,9 +98,9 @@ def test_results_do_not_depend_on_the_number_of_threads(tmp_path: Path) -> None:
 
 
 def test_an_interrupted_call_is_resumed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    import onlinevi.paper as module
+    from onlinevi.paper import reproduction as module
 
-    done, play = [], module.run
+    done, play = [], module.run_experiment
 
     def interrupted(job, *rest):  # type: ignore[no-untyped-def]
         if len(done) == 3:
@@ -108,14 +108,14 @@ def test_an_interrupted_call_is_resumed(tmp_path: Path, monkeypatch: pytest.Monk
         done.append(job)
         return play(job, *rest)
 
-    monkeypatch.setattr(module, "run", interrupted)
+    monkeypatch.setattr(module, "run_experiment", interrupted)
     with pytest.raises(KeyboardInterrupt):
         reproduce(tmp_path, data=["breast"], seeds=2, jobs=1)
     kept = {path.name for path in (tmp_path / "runs").iterdir() if path.name.startswith("breast")}
     assert kept == {f"{job}.json" for job in done}
 
     again = []
-    monkeypatch.setattr(module, "run", lambda job, *rest: (again.append(job), play(job, *rest))[1])
+    monkeypatch.setattr(module, "run_experiment", lambda job, *rest: (again.append(job), play(job, *rest))[1])
     reproduce(tmp_path, data=["breast"], seeds=2, jobs=1)
     assert len(again) == 10 - 3
     assert not set(again) & set(done)
@@ -124,15 +124,15 @@ def test_an_interrupted_call_is_resumed(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 def test_a_kept_run_that_is_damaged_or_of_another_source_is_run_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    store = Store(tmp_path)
-    store.save("line", Line(0.5, 1e-6, [1.0, 2.0]))
-    assert store.load("line", Line) == Line(0.5, 1e-6, [1.0, 2.0])
+    folder = OutcomeFolder(tmp_path)
+    folder.save("line", BestWeights(0.5, 1e-6, [1.0, 2.0]))
+    assert folder.load("line", BestWeights) == BestWeights(0.5, 1e-6, [1.0, 2.0])
     text = (tmp_path / "line.json").read_text()
     (tmp_path / "line.json").write_text(text[:-5])
-    assert store.load("line", Line) is None
+    assert folder.load("line", BestWeights) is None
     (tmp_path / "line.json").write_text(text)
-    monkeypatch.setattr("onlinevi.paper.runs.source_digest", lambda: "another")
-    assert store.load("line", Line) is None
+    monkeypatch.setattr("onlinevi.paper.experiments.source_digest", lambda: "another")
+    assert folder.load("line", BestWeights) is None
 
 
 def test_what_cannot_be_had_is_said_and_the_rest_goes_on(tmp_path: Path, no_data: None) -> None:
@@ -156,7 +156,7 @@ def test_a_named_data_set_or_rule_must_exist(tmp_path: Path) -> None:
 
 
 def test_a_missing_extra_is_named_before_the_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("onlinevi.paper.find_spec", lambda module: None)
+    monkeypatch.setattr("onlinevi.paper.reproduction.find_spec", lambda module: None)
     with pytest.raises(ImportError, match=r"need matplotlib and jax: pip install 'onlinevi\[paper\]'"):
         reproduce(tmp_path)
     assert not list(tmp_path.iterdir())
@@ -215,11 +215,11 @@ def test_thinned_times_are_few_and_reach_the_end() -> None:
         assert len(times) <= 1000
 
 
-def made(rule: str, data: str, regret, seed: int = 0) -> Run:  # type: ignore[no-untyped-def]
+def made(rule: str, data: str, regret, seed: int = 0) -> Outcome:  # type: ignore[no-untyped-def]
     steps = thinned(10_000)
     values = [float(regret(t)) for t in steps]
     curve = [0.3 + value for value in values]
-    return Run(data, rule, seed, "row", 10_000, 2, curve[-1], 0.3, 1e-6, 1.0, 0.0, steps, curve, values)
+    return Outcome(data, rule, seed, "row", 10_000, 2, curve[-1], 0.3, 1e-6, 1.0, 0.0, steps, curve, values)
 
 
 def test_the_verdicts_can_go_either_way() -> None:

@@ -15,7 +15,7 @@ from helpers.run_files import write_rows
 import onlinevi as ovi
 from onlinevi.adapters.cli import main
 from onlinevi.runs import comparing, job
-from onlinevi.runs.charts.comparison import plot_comparison
+from onlinevi.runs.charts import plot_comparison
 from onlinevi.runs.comparing import Comparison
 from onlinevi.runs.settings import Settings
 from onlinevi.runs.stopper import Stopper

@@ -15,12 +15,12 @@ from onlinevi import bounds, datasets
 from onlinevi.adapters.cli import main
 from onlinevi.adapters.cli.ticker import Ticker
 from onlinevi.runs import looking_back
+from onlinevi.runs.charts.of_results import charts_of
 from onlinevi.runs.job import Job
 from onlinevi.runs.looking_back import LookedBack, look_back
 from onlinevi.runs.outcome import results
 from onlinevi.runs.promised import promised
 from onlinevi.runs.replay import replay
-from onlinevi.runs.report.charts import charts
 from onlinevi.runs.report.results import Head, RegretCurve, Results, Source, Task
 from onlinevi.runs.running import Places, Run
 from onlinevi.runs.saved import load_job, save_job
@@ -310,6 +310,6 @@ def test_speed_is_that_of_stretches_and_survives_a_checkpoint(tmp_path: Path) ->
 
 def test_a_regret_below_zero_has_no_line_on_a_logarithmic_axis() -> None:
     curve = RegretCurve([1.0, 2.0], [2.0, 1.0], [-1.0, 0.0], [200.0, 100.0])
-    (drawn,) = charts(Results(Head("", "", "", Source("f"), Task("numbers", "y", "")), regret=curve))
+    (drawn,) = charts_of(Results(Head("", "", "", Source("f"), Task("numbers", "y", "")), regret=curve))
     assert [line.name for line in drawn.lines] == ["certified", "theorem"]
     assert "never above 0" in drawn.caption

@@ -18,10 +18,10 @@ from helpers.report_runs import classes_run, numbers_run
 from hypothesis import given
 from hypothesis import strategies as st
 
-from onlinevi.runs.charts.ticks import log_ticks, short
-from onlinevi.runs.report.charts import CLOSEST, FEWEST, blocks, charts, spread_out
-from onlinevi.runs.report.features import MOST, chosen
-from onlinevi.runs.report.headline import headline, percent
+from onlinevi.runs.charts.of_results import FEWEST, MOST_FEATURES, blocks, charts_of, chosen
+from onlinevi.runs.charts.style import log_ticks, percent, short
+from onlinevi.runs.charts.with_plotly import CLOSEST, spread_out
+from onlinevi.runs.report.headline import headline
 from onlinevi.runs.report.page import as_json, page, write_report
 from onlinevi.runs.report.results import CoverageCurve, LossCurve, PosteriorPath, RefusedRow, RefusedRows, RegretCurve, Results
 
@@ -144,7 +144,7 @@ def test_a_library_cannot_end_its_script() -> None:
 
 def test_only_the_head_is_needed() -> None:
     bare = Results(classes_run().head)
-    assert charts(bare) == []
+    assert charts_of(bare) == []
     assert headline(bare) == []
     assert "Predict diagnosis" in page(bare, "")
 
@@ -163,7 +163,7 @@ def test_empty_parts_draw_nothing() -> None:
     empty |= {"mean": [], "std": [], "rows_per_second": []}
     parts = dict.fromkeys(("trace", "regret", "posterior", "calibration", "throughput"), empty)
     assert (
-        charts(Results.from_json({"head": classes_run().head.__dict__ | {"source": {"path": "a"}, "task": TASK}} | parts))
+        charts_of(Results.from_json({"head": classes_run().head.__dict__ | {"source": {"path": "a"}, "task": TASK}} | parts))
         == []
     )
 
@@ -181,7 +181,7 @@ def test_a_run_of_one_row_is_drawn() -> None:
         calibration=CoverageCurve([1.0], [math.nan], 0.9, [math.inf]),
     )
     json.dumps(run.to_json(), allow_nan=False)
-    assert [chart.name for chart in charts(run)] == ["loss", "regret", "posterior", "coverage", "width", "throughput"]
+    assert [chart.name for chart in charts_of(run)] == ["loss", "regret", "posterior", "coverage", "width", "throughput"]
     assert "NaN" not in page(run, "")
 
 
@@ -211,8 +211,8 @@ def test_the_surest_and_the_most_moved_features_are_chosen() -> None:
     mean[-1, 4], std[-1, 4] = 1.0, 0.01
     mean[1, 7] = 50.0
     picked = chosen(PosteriorPath([str(k) for k in range(20)], [1.0, 2.0, 3.0], mean.tolist(), std.tolist()))
-    assert [(each.index, each.why) for each in picked[:2]] == [(4, "surest"), (7, "moved most")]
-    assert len({each.index for each in picked}) == len(picked) == MOST
+    assert picked[:2] == [(4, "surest"), (7, "moved most")]
+    assert len({index for index, _ in picked}) == len(picked) == MOST_FEATURES
 
 
 @given(st.lists(st.floats(0.0, 1.0), max_size=6).map(sorted))
@@ -275,7 +275,7 @@ def test_a_browser_draws_every_chart(tmp_path: Path) -> None:
         elements, console = opened(path, tmp_path / "profile")
         assert console == []
         drawn = {own["id"] for _, own in elements.found if own.get("data-drawn") == "yes"}
-        assert drawn == {f"chart-{chart.name}" for chart in charts(run)}
+        assert drawn == {f"chart-{chart.name}" for chart in charts_of(run)}
         lines = [own for tag, own in elements.found if tag == "path" and own.get("class") == "js-line"]
         assert len(lines) >= len(drawn) - 1
         assert all("NaN" not in str(own.get("d")) for own in lines)

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from onlinevi.paper.experiments import Outcome
 from onlinevi.paper.panels import PANELS
-from onlinevi.paper.runs import Run
 
 
 @dataclass(frozen=True)
@@ -29,6 +29,9 @@ class Approach:
     trivial: float
     """The regret at T of who predicts 0 throughout."""
 
+    def __str__(self) -> str:
+        return f"average regret {self.earlier:.4f} at T/10, {self.regret:.4f} at T, as t^{self.rate:.2f}"
+
     @property
     def holds(self) -> bool:
         """Falling at the end, by a power of t that is not nearly 0, and better than never learning."""
@@ -44,17 +47,13 @@ class Claim:
     details: tuple[str, ...]
 
 
-def mean_curve(runs: Sequence[Run]) -> tuple[np.ndarray, np.ndarray]:
-    """The times, and A_t averaged over the seeds."""
-    return np.array(runs[0].steps), np.mean([run.curve for run in runs], axis=0)
-
-
-def group(runs: Sequence[Run], data: str, rule: str | None = None) -> list[Run]:
+def group(runs: Sequence[Outcome], data: str, rule: str | None = None) -> list[Outcome]:
+    """The runs on this data set, of one rule if it is given."""
     return [run for run in runs if run.data == data and rule in (None, run.rule)]
 
 
-def approach(runs: Sequence[Run]) -> Approach:
-    """Of one rule in one panel."""
+def approach(runs: Sequence[Outcome]) -> Approach:
+    """How the average regret of one rule in one panel falls, from its runs."""
     steps, regret = np.array(runs[0].steps), np.mean([run.regret for run in runs], axis=0)
     T = steps[-1]
     late = (steps >= T / 100) & (regret > 0.0)
@@ -64,7 +63,7 @@ def approach(runs: Sequence[Run]) -> Approach:
     return Approach(runs[0].data, runs[0].rule, float(regret[-1]), float(earlier), float(rate), float(trivial))
 
 
-def judge(runs: Sequence[Run]) -> list[Claim]:
+def judge(runs: Sequence[Outcome]) -> list[Claim]:
     """Every claim that these runs can speak to."""
     present = [name for name in PANELS if group(runs, name)]
     rules = list(dict.fromkeys(run.rule for run in runs))
@@ -78,16 +77,13 @@ def judge(runs: Sequence[Run]) -> list[Claim]:
 
 def _approaches(found: list[Approach]) -> Claim:
     missed = [f"{each.data}, {each.rule}" for each in found if not each.holds]
-    details = tuple(
-        f"{each.data}, {each.rule}: average regret {each.earlier:.4f} at T/10, {each.regret:.4f} at T, as t^{each.rate:.2f}"
-        for each in found
-    )
+    details = tuple(f"{each.data}, {each.rule}: {each}" for each in found)
     text = "Every rule's average loss approaches the best in hindsight (convex panels)"
     verdict = (f"not in {len(missed)} of {len(found)}: {'; '.join(missed)}",) if missed else ()
     return Claim(text, not missed, verdict + details)
 
 
-def _lowest(runs: Sequence[Run], present: list[str], rules: list[str]) -> list[Claim]:
+def _lowest(runs: Sequence[Outcome], present: list[str], rules: list[str]) -> list[Claim]:
     lowest = {}
     for data in present:
         final = {rule: float(np.mean([run.average_loss for run in group(runs, data, rule)])) for rule in rules}
@@ -102,12 +98,9 @@ def _lowest(runs: Sequence[Run], present: list[str], rules: list[str]) -> list[C
     ]
 
 
-def _network(runs: Sequence[Run], data: str, rules: list[str]) -> Claim:
+def _network(runs: Sequence[Outcome], data: str, rules: list[str]) -> Claim:
     found = [approach(group(runs, data, rule)) for rule in rules]
-    details = tuple(
-        f"{each.rule}: average regret {each.earlier:.4f} at T/10, {each.regret:.4f} at T, as t^{each.rate:.2f}"
-        for each in found
-    )
+    details = tuple(f"{each.rule}: {each}" for each in found)
     missed = [each.rule for each in found if not each.holds]
     verdict = (f"not with {', '.join(missed)}",) if missed else ()
     text = "The network panel converges, to the best found offline, though its loss is not convex"

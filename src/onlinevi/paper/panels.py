@@ -55,7 +55,7 @@ def prepared(panel: Panel, seed: int, scaling: Scaling) -> Stream:
     X, y = data.X, data.y
     if not panel.drawn:
         X = scaled(X, scaling)
-    if isinstance(panel.loss, Squared):
+    if panel.loss.target == "numbers":
         y = (y - y.min()) / np.ptp(y)
     if panel.network:
         X = np.column_stack([X, np.ones(len(X))])

@@ -7,9 +7,8 @@ text or of Arrow's kind; ``running.py`` drives a job through a source, ``compari
 ``merging.py`` makes one model of those of shards.
 """
 
-from onlinevi.runs.charts import plot, style
-from onlinevi.runs.charts.comparison import plot_comparison
-from onlinevi.runs.charts.style import STYLE, blank, first_step
+from onlinevi.runs import charts
+from onlinevi.runs.charts import plot, plot_comparison
 from onlinevi.runs.comparing import Comparison
 from onlinevi.runs.described import described
 from onlinevi.runs.job import Job
@@ -20,8 +19,8 @@ from onlinevi.runs.moments import certified_regret
 from onlinevi.runs.outcome import results
 from onlinevi.runs.predicting import absent_columns, predict_stream
 from onlinevi.runs.predictions import check_format, columns_of, open_table
-from onlinevi.runs.report import write_report
 from onlinevi.runs.report.headline import headline
+from onlinevi.runs.report.page import write_report
 from onlinevi.runs.report.results import Results
 from onlinevi.runs.running import Places, Run
 from onlinevi.runs.saved import load_job, save_job
@@ -30,7 +29,6 @@ from onlinevi.runs.stopper import Stopped, Stopper
 from onlinevi.runs.text_table import TextTable
 
 __all__ = [
-    "STYLE",
     "Comparison",
     "Job",
     "LeftOut",
@@ -43,12 +41,11 @@ __all__ = [
     "Stopper",
     "TextTable",
     "absent_columns",
-    "blank",
     "certified_regret",
+    "charts",
     "check_format",
     "columns_of",
     "described",
-    "first_step",
     "headline",
     "load_job",
     "look_back",
@@ -59,6 +56,5 @@ __all__ = [
     "predict_stream",
     "results",
     "save_job",
-    "style",
     "write_report",
 ]

@@ -1,5 +1,12 @@
-"""What a pass leaves behind, drawn with matplotlib."""
+"""Charts: what they show as data, drawn by matplotlib or by Plotly in one style.
 
-from onlinevi.runs.charts.figure import plot
+``of_results.py`` makes them from a results document, ``with_matplotlib.py`` and ``with_plotly.py`` draw them.
+"""
 
-__all__ = ["plot"]
+from onlinevi.runs.charts.chart import Axis, Chart, Line, Points
+from onlinevi.runs.charts.figure import plot, plot_comparison
+from onlinevi.runs.charts.style import STYLE, colour, first_step, short, stacked_widths
+from onlinevi.runs.charts.with_matplotlib import blank, figure_of
+
+__all__ = ["STYLE", "Axis", "Chart", "Line", "Points", "blank", "colour", "figure_of", "first_step", "plot", "plot_comparison"]
+__all__ += ["short", "stacked_widths"]

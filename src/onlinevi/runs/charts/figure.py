@@ -1,17 +1,28 @@
-"""One figure of one pass: the panels that its trace, and what else is given, can fill."""
+"""Figures of passes: one pass with all that its trace can show, and several learners on the same rows."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import partial
+import math
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from onlinevi.engine import Vector, __version__
 from onlinevi.guarantees import Certificate, Hindsight
-from onlinevi.learners import Trace
-from onlinevi.runs.charts import panels
-from onlinevi.runs.charts.style import STYLE, blank
+from onlinevi.learners import AutoTrace, Trace, reliability
+from onlinevi.runs.charts.chart import Axis, Chart, Line
+from onlinevi.runs.charts.of_results import FIGURE, PassResults
+from onlinevi.runs.charts.style import first_step, rule_roles, stacked_widths
+from onlinevi.runs.charts.with_matplotlib import figure_of
+from onlinevi.runs.report import results as part
+
+LAST = 100
+"""How many of the last intervals are drawn."""
+IN_MEMORY = part.Head(
+    __version__, command="", started="", source=part.Source("memory"), task=part.Task("numbers", "label", "")
+)
+"""The head of results that no command and no file have made."""
 
 
 def plot(
@@ -36,53 +47,79 @@ def plot(
     ['Loss', 'Regret', 'Weights']
     """
     taken = [certificates] if isinstance(certificates, Certificate) else list(certificates)
-    drawers: list[Callable[[Any], None]] = []
-    if len(trace.steps):  # nothing was recorded with record="none"
-        drawers.append(partial(panels.loss, trace=trace, best=hindsight))
-    if taken:
-        drawers.append(partial(panels.regret, certificates=taken, trace=trace, best=hindsight))
-    drawers.append(partial(panels.weights, mean=trace.mean, std=trace.std, names=_named(trace, names)))
-    drawers += _calibration(trace, y)
-
-    figure = blank(1.0, 1.0)
-    from matplotlib import rc_context
-
-    with rc_context(STYLE):
-        columns = 3 if len(drawers) == 3 else min(len(drawers), 2)
-        rows = -(-len(drawers) // columns)
-        figure.set_size_inches(4.4 * columns, 3.1 * rows)
-        grid = figure.subplots(rows, columns, squeeze=False).ravel()
-        for axes, draw in zip(grid, drawers, strict=False):
-            draw(axes)
-        for axes in grid[len(drawers) :]:
-            axes.remove()
-    return figure
+    auto = trace if isinstance(trace, AutoTrace) else None  # what is asked of it below is asked here alone
+    named = _named(len(trace.mean), names, intercept=auto is not None)
+    calibration, intervals = _calibration(trace, auto, y)
+    results = PassResults(
+        IN_MEMORY,
+        trace=part.LossCurve(trace.steps.tolist(), trace.loss.tolist(), trace.average_loss.tolist()),
+        hindsight=part.Best(hindsight.value, hindsight.gap) if hindsight is not None else None,
+        regret=_regret(trace, taken, hindsight) if taken else None,
+        posterior=part.PosteriorPath(named, [float(trace.state.count)], [trace.mean.tolist()], [trace.std.tolist()]),
+        calibration=calibration,
+        intervals=intervals,
+    )
+    return figure_of([chart for make in FIGURE if (chart := make(results)) is not None])
 
 
-def _named(trace: Trace, names: Sequence[str] | None) -> list[str]:
-    dim = len(trace.mean)
-    inputs = getattr(trace.learner, "inputs", None)
-    intercept = ["intercept"] if inputs is not None and inputs.intercept else []
+def _regret(trace: Trace, certificates: Sequence[Certificate], best: Hindsight | None) -> part.RegretCurve:
+    """What was certain at each moment, a row; and what it was in the end."""
+    certain = {float(each.count): each.regret / each.count for each in certificates}
+    end = {float(trace.state.count): trace.state.average_loss - best.value} if best is not None else {}
+    steps = sorted({*certain, *end})
+    observed = [end.get(step, math.nan) for step in steps] if end else None
+    return part.RegretCurve(steps, [certain.get(step, math.nan) for step in steps], observed)
+
+
+def _named(dim: int, names: Sequence[str] | None, *, intercept: bool) -> list[str]:
+    first = ["intercept"] if intercept else []
     if names is None:
-        return intercept + [f"feature {k}" for k in range(dim - len(intercept))]
+        return first + [f"feature {k}" for k in range(dim - len(first))]
     if len(names) == dim:
         return [str(name) for name in names]
-    if len(names) + len(intercept) == dim:
-        return intercept + [str(name) for name in names]
-    raise ValueError(f"{len(names)} names for {dim - len(intercept)} features: needs one a feature")
+    if len(names) + len(first) == dim:
+        return first + [str(name) for name in names]
+    raise ValueError(f"{len(names)} names for {dim - len(first)} features: needs one a feature")
 
 
-def _calibration(trace: Trace, y: Any) -> list[Callable[[Any], None]]:
+def _calibration(trace: Trace, auto: AutoTrace | None, y: Any) -> tuple[Any, Any]:
+    """Bins of probabilities for classes; for numbers and counts the coverage so far, and the last intervals."""
     if y is None:
-        return []
-    forecast = trace.forecast
-    if forecast.probability is None and not hasattr(trace.learner, "coverage"):
+        return None, None
+    if auto is None:
         raise ValueError("y shows whether probabilities and intervals were right: needs a trace of auto; leave it out")
     labels = np.asarray(y, dtype=float)
     if labels.shape != trace.steps.shape:
         raise ValueError(
             f'{labels.shape} labels for {len(trace.steps)} recorded events: needs those of this pass, and record="all"'
         )
-    if forecast.probability is not None:
-        return [partial(panels.reliable, probability=forecast.probability, y=labels)]
-    return [partial(panels.intervals, trace=trace, y=labels), partial(panels.coverage, trace=trace, y=labels)]
+    if auto.state.calibrated is None:
+        bins = reliability(auto.probability, labels)
+        return part.ReliabilityBins(bins.predicted.tolist(), bins.observed.tolist(), bins.count.tolist()), None
+    columns = [column[1:] for column in (trace.steps, auto.lower, auto.upper, labels)]  # the first event has no interval
+    steps, lower, upper, labels = columns
+    held = np.cumsum((lower <= labels) & (labels <= upper)) / np.arange(1.0, len(labels) + 1.0)
+    late = len(held) // 20  # the share of a handful is far from any other
+    curve = part.CoverageCurve(steps[late:].tolist(), held[late:].tolist(), auto.state.calibrated.target)
+    return curve, tuple(column[-LAST:] for column in columns)
+
+
+def plot_comparison(curves: Mapping[str, tuple[Vector, Vector]]) -> Any:
+    """Draw of each learner the average loss up to each step, in the order of the legend; a matplotlib figure.
+
+    >>> import numpy as np
+    >>> steps = np.arange(1.0, 101.0)
+    >>> figure = plot_comparison({"svb": (steps, 1.0 / steps), "my own": (steps, 2.0 / steps)})
+    >>> [text.get_text() for text in figure.legends[0].get_texts()]
+    ['svb', 'my own']
+    """
+    last = max(steps[-1] for steps, _ in curves.values())
+    first, lines = first_step(last), []
+    roles, widths = rule_roles(list(curves)), stacked_widths(len(curves))
+    for (name, (steps, average)), role, width in zip(curves.items(), roles, widths, strict=True):
+        late = (steps >= first) & np.isfinite(average)
+        lines.append(Line(name, role, steps[late], average[late], width=width))
+    values = np.concatenate([line.values for line in lines])
+    x, y = Axis.rows(first, last, log=True), Axis.around("average loss", values, log_if_positive=1.0)
+    chart = Chart("loss", "Loss", x, y, tuple(lines))
+    return figure_of([chart], panel=(6.4, 3.6), legend="beside", legend_title="lowest first")

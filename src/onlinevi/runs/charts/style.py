@@ -1,8 +1,8 @@
-"""How figures look, here and in the paper's."""
+"""The one style of every chart, whatever draws it: colours, line widths, ticks and numbers in words."""
 
 from __future__ import annotations
 
-from typing import Any
+import math
 
 STYLE = {
     "font.size": 9,
@@ -16,33 +16,91 @@ STYLE = {
     "legend.frameon": False,
     "pdf.fonttype": 42,
 }
-LEARNER, RECENT, REFERENCE, CERTIFIED = "#1f77b4", "#a9cbe6", "black", "#d9730d"
-"""One colour a role, as in a report: what the learner did, the best there is, what is certain."""
+"""Matplotlib's settings, for ``rc_context``."""
 
-RULES = {
-    "auto": "black",
-    "oga": "#e6b400",
-    "oga-el": "#d62728",
-    "sva": "#1f77b4",
-    "svb": "#8e44ad",
-    "ngvi": "#2ca02c",
-    "implicit": "#d9730d",
+BLUE, ORANGE, GREEN, PURPLE = ("#1f77b4", "#5eb1ef"), ("#d9730d", "#ff9f45"), ("#2c9a3f", "#5ccb81"), ("#8e44ad", "#c38ee0")
+RED, TEAL, YELLOW, PINK = ("#cf2e2e", "#ff7b6b"), ("#0f8b8d", "#4cc9c9"), ("#e0ac00", "#e3bd3c"), ("#c2459a", "#f08cc8")
+INK, GREY, PALE, BROWN = ("#1c1f24", "#e6e8eb"), ("#555555", "#98a0ab"), ("#86b5da", "#3f749d"), ("#8c564b", "#c49c94")
+
+ROLES = {
+    "learner": BLUE,
+    "recent": PALE,
+    "reference": INK,
+    "certified": ORANGE,
+    "theorem": PURPLE,
+    "exact": GREY,
+    **{f"feature-{k}": hue for k, hue in enumerate((BLUE, ORANGE, GREEN, PURPLE, RED, TEAL, YELLOW, PINK))},
 }
-"""One colour a rule; yellow, red, blue, purple and green are the paper's."""
+"""A colour for each thing that a chart shows, on light and on dark paper."""
+RULES = {"auto": INK, "oga": YELLOW, "oga-el": RED, "sva": BLUE, "svb": PURPLE, "ngvi": GREEN, "implicit": ORANGE}
+"""A colour for each rule, by its ``name``; yellow, red, blue, purple and green are the paper's."""
+OWN_RULES = (TEAL, PINK, BROWN, GREY)
+"""The colours of rules that onlinevi does not know, in turn."""
+
+SOFT = 0.14
+"""How opaque a band is."""
+FAR = 8.0
+"""A largest value so many times the least asks for a logarithmic axis."""
+
+
+def colour(name: str) -> str:
+    """The colour of a role or of a rule on light paper; ``own-0``, ``own-1``, … are rules of one's own.
+
+    >>> colour("svb"), colour("learner")
+    ('#8e44ad', '#1f77b4')
+    """
+    if name.startswith("own-"):
+        return OWN_RULES[int(name.removeprefix("own-")) % len(OWN_RULES)][0]
+    return (ROLES | RULES)[name][0]
+
+
+def rule_roles(names: list[str]) -> list[str]:
+    """The role of each rule in one chart: its own name, or the next of those kept for rules that have no colour."""
+    unknown = [name for name in names if name not in RULES]
+    return [name if name in RULES else f"own-{unknown.index(name)}" for name in names]
+
+
+def stacked_widths(count: int) -> list[float]:
+    """Widths for lines that may coincide, the thinnest first: it lies on top, and all stay visible."""
+    step = min(0.4, 2.0 / count)
+    return [1.2 + step * place for place in range(count)]
 
 
 def first_step(last: float) -> int:
-    """Where an axis begins: earlier averages are of a handful of events."""
-    return max(10, int(last) // 1000)
+    """The row where an axis begins: earlier averages are of a handful of events."""
+    return min(max(10, int(last) // 1000), int(last))
 
 
-def blank(width: float, height: float) -> Any:
-    """An empty figure, made without pyplot: no display is looked for, and nothing stays in a global list."""
-    try:
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
-    except ModuleNotFoundError as error:
-        raise ModuleNotFoundError('a figure needs matplotlib: pip install "onlinevi[plot]"') from error
-    figure = Figure(figsize=(width, height), layout="constrained")
-    FigureCanvasAgg(figure)
-    return figure
+def log_ticks(low: float, high: float) -> list[float]:
+    """The ticks of a logarithmic axis: powers of ten, with 2 and 5 between them where these are few."""
+    decades = math.log10(high / low)
+    steps = (1,) if decades > 3.0 else (1, 3) if decades > 2.0 else (1, 2, 5) if decades > 0.5 else (1, 1.5, 2, 3, 4, 5, 6, 8)
+    every = max(1, round(decades / 6.0))
+    exponents = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    ticks = [step * 10.0**k for k in exponents if k % every == 0 for step in steps]
+    return [tick for tick in ticks if low * (1 - 1e-9) <= tick <= high * (1 + 1e-9)]
+
+
+def short(value: float) -> str:
+    """A number that fits beside an axis: 0.003, 250, 10k, 2M, 1e-6."""
+    for size, letter in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if abs(value) >= size:
+            return f"{value / size:.4g}{letter}"
+    return f"{value:.3g}".replace("e-0", "e-")
+
+
+def number(value: float | None) -> str:
+    """A number in a sentence or a table, with four digits; a dash where there is none."""
+    if value is None or not math.isfinite(value):
+        return "–"
+    return f"{value:,.0f}" if abs(value) >= 1e4 else f"{value:.4g}"
+
+
+def percent(part: float) -> str:
+    """A share in a sentence, never rounded to all or nothing."""
+    text = f"{100.0 * part:.1f}"
+    if text == "100.0" and part < 1.0:
+        return "more than 99.9 %"
+    if text == "0.0" and part > 0.0:
+        return "less than 0.1 %"
+    return f"{text.removesuffix('.0')} %"

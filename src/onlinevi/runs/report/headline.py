@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from onlinevi.runs.charts.style import number, percent
 from onlinevi.runs.report.results import CoverageCurve, ReliabilityBins, Results
 
 ENDS = {
@@ -82,20 +83,3 @@ def _certified(results: Results) -> str:
 
 def _ended(results: Results) -> str:
     return ENDS[results.summary.stopped] if results.summary else ""
-
-
-def percent(part: float) -> str:
-    """A share, never rounded to all or nothing."""
-    text = f"{100.0 * part:.1f}"
-    if text == "100.0" and part < 1.0:
-        return "more than 99.9 %"
-    if text == "0.0" and part > 0.0:
-        return "less than 0.1 %"
-    return f"{text.removesuffix('.0')} %"
-
-
-def number(value: float | None) -> str:
-    """Four digits; a dash where there is nothing."""
-    if value is None or not math.isfinite(value):
-        return "–"
-    return f"{value:,.0f}" if abs(value) >= 1e4 else f"{value:.4g}"

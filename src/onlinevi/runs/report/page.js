@@ -7,10 +7,11 @@
   const dark = matchMedia("(prefers-color-scheme: dark)");
   const coarse = matchMedia("(pointer: coarse)");
   const colour = (role) => getComputedStyle(document.documentElement).getPropertyValue(`--${role}`).trim();
+  const soft = () => (dark.matches ? "2e" : "24");
 
   // Colours are roles in the figures: only under these keys, so that no name in the data is taken for one.
   function coloured(value, key) {
-    if (typeof value === "string") return key === "color" || key === "fillcolor" ? colour(value) : value;
+    if (typeof value === "string") return key === "color" ? colour(value) : key === "fillcolor" ? colour(value) + soft() : value;
     if (Array.isArray(value)) return value.map((own) => coloured(own));
     if (value === null || typeof value !== "object") return value;
     return Object.fromEntries(Object.entries(value).map(([name, own]) => [name, coloured(own, name)]));
@@ -18,7 +19,7 @@
 
   function axis(own) {
     return {
-      gridcolor: colour("line"), zerolinecolor: colour("quiet"), zeroline: false, linecolor: colour("line"),
+      gridcolor: colour("line"), zerolinecolor: colour("quiet"), linecolor: colour("line"),
       tickfont: { color: colour("quiet"), size: 12 }, automargin: true, ...own,
       title: { ...own.title, font: { color: colour("quiet"), size: 12 }, standoff: 8 },
     };
@@ -48,7 +49,7 @@
   // A feature is two traces: its band and its line.
   function traces(figure) {
     const data = coloured(figure.data);
-    for (const button of figure.shown === undefined ? [] : switches) {
+    for (const button of figure.switched ? switches : []) {
       const k = 2 * Number(button.dataset.feature);
       data[k].visible = data[k + 1].visible = button.getAttribute("aria-pressed") === "true";
     }

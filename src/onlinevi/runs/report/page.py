@@ -11,10 +11,12 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from onlinevi.runs.report.charts import Chart, charts
+from onlinevi.runs.charts.chart import Chart
+from onlinevi.runs.charts.of_results import charts_of
+from onlinevi.runs.charts.style import ROLES, number, percent
+from onlinevi.runs.charts.with_plotly import has_key, plotly_figure
 from onlinevi.runs.report.document import to_plain
-from onlinevi.runs.report.headline import headline, number, percent
-from onlinevi.runs.report.library import plotly_script
+from onlinevi.runs.report.headline import headline
 from onlinevi.runs.report.results import Column, RefusedRows, Results
 
 COLUMNS_SHOWN = 200
@@ -28,18 +30,27 @@ def write_report(results: Results | Mapping[str, Any], path: str | Path) -> Path
     return target
 
 
+def plotly_script() -> str:
+    """The source of plotly.js as its Python package carries it, 4.8 MB: no request is made to draw a chart."""
+    try:
+        from plotly.offline import get_plotlyjs
+    except ModuleNotFoundError as error:
+        raise ModuleNotFoundError('a report needs plotly for its charts: pip install "onlinevi[report]"') from error
+    return str(get_plotlyjs())
+
+
 def page(results: Results, library: str) -> str:
     """The whole document. ``library`` is the source of plotly.js."""
-    drawn = charts(results)
+    charts = charts_of(results)
     scripts = [library.replace("</script", r"<\/script"), _asset("page.js")]
     # Only these two scripts run, whatever a column is called, and nothing at all is loaded.
     allowed = " ".join(f"'{_digest(script)}'" for script in scripts)
     policy = f"default-src 'none'; script-src {allowed}; style-src 'unsafe-inline'; img-src data: blob:"
-    figures = as_json({chart.name: chart.figure for chart in drawn})
+    figures = as_json({chart.name: plotly_figure(chart) for chart in charts})
     task = results.head.task
     body = [
         _headline(results),
-        *map(_chart, drawn),
+        *map(_chart, charts),
         _refused(results.summary.bad_rows) if results.summary else "",
         _data(results.data) if results.data else "",
         _settings(results),
@@ -52,7 +63,7 @@ def page(results: Results, library: str) -> str:
             '<meta name="viewport" content="width=device-width, initial-scale=1">',
             '<meta name="color-scheme" content="light dark">',
             f"<title>{escape(task.target)} · onlinevi</title>",
-            f"<style>{_asset('page.css')}</style></head><body><main>",
+            f"<style>{_colours()}{_asset('page.css')}</style></head><body><main>",
             *filter(None, body),
             "<noscript><p>The charts need JavaScript.</p></noscript></main>",
             f'<script type="application/json" id="figures">{figures}</script>',
@@ -74,6 +85,12 @@ def _digest(script: str) -> str:
 
 def _asset(name: str) -> str:
     return (files("onlinevi.runs.report") / name).read_text(encoding="utf-8")
+
+
+def _colours() -> str:
+    """The colour of each role as a variable of the style sheet, on light and on dark paper."""
+    light, dark = ("".join(f"--{role}: {hues[k]}; " for role, hues in ROLES.items()) for k in (0, 1))
+    return f":root {{ {light}}}\n@media (prefers-color-scheme: dark) {{ :root {{ {dark}}} }}\n"
 
 
 def _headline(results: Results) -> str:
@@ -110,20 +127,20 @@ def _figures_of_merit(results: Results) -> Iterable[tuple[str, str]]:
 
 
 def _chart(chart: Chart) -> str:
-    key = "".join(
-        f'<li class="{line.dash}" style="--own: var(--{line.role})">{escape(line.name)}</li>' for line in chart.lines
-    )
-    switches = "".join(
-        f'<button type="button" style="--own: var(--feature-{k})" data-feature="{k}" '
-        f'aria-pressed="{"true" if k < chart.figure["shown"] else "false"}" title="{escape(name)}: {escape(why)}">'
-        f"{escape(name)}</button>"
-        for k, (name, why) in enumerate(chart.features)
-    )
+    title, switches = escape(chart.question or chart.title), ""
+    if chart.switched_on is not None:
+        buttons = (
+            f'<button type="button" style="--own: var(--{line.role})" data-feature="{k}" '
+            f'aria-pressed="{"true" if k < chart.switched_on else "false"}" '
+            f'title="{escape(line.name)}: {escape(line.why)}">{escape(line.name)}</button>'
+            for k, line in enumerate(chart.lines)
+        )
+        switches = f'<div class="switches" role="group" aria-label="features shown">{"".join(buttons)}</div>'
+    names = (f'<li class="{line.dash}" style="--own: var(--{line.role})">{escape(line.name)}</li>' for line in chart.lines)
+    key = f'<ul class="key">{"".join(names)}</ul>' if has_key(chart) else ""
     return (
-        f"<section><h2>{escape(chart.title)}</h2><p>{escape(chart.caption)}</p>"
-        + (f'<ul class="key">{key}</ul>' if key else "")
-        + (f'<div class="switches" role="group" aria-label="features shown">{switches}</div>' if switches else "")
-        + f'<div class="chart" id="chart-{chart.name}" role="img" aria-label="{escape(chart.title)}"></div></section>'
+        f"<section><h2>{title}</h2><p>{escape(chart.caption)}</p>{key}{switches}"
+        f'<div class="chart" id="chart-{chart.name}" role="img" aria-label="{title}"></div></section>'
     )
 
 

@@ -77,16 +77,24 @@ class Summary:
 
 
 @dataclass(frozen=True)
-class LossCurve:
+class Curve:
+    """What changes over a run: lists of the same length but for names, which are those of features."""
+
+    def __post_init__(self) -> None:
+        lengths = {name: len(part) for name, part in vars(self).items() if isinstance(part, Sequence) and name != "names"}
+        if len(set(lengths.values())) > 1:
+            found = ", ".join(f"{name} has {length}" for name, length in lengths.items())
+            raise ValueError(f"{type(self).__name__}: needs one value a step in each part; {found}")
+
+
+@dataclass(frozen=True)
+class LossCurve(Curve):
     """As ``Trace`` with ``record="thinned"`` has it: at most 4096 points."""
 
     steps: Numbers
     loss: Numbers
     """The mean loss of the events since the step before."""
     average_loss: Numbers
-
-    def __post_init__(self) -> None:
-        _same_length(self, "steps", "loss", "average_loss")
 
 
 @dataclass(frozen=True)
@@ -100,7 +108,7 @@ class Best:
 
 
 @dataclass(frozen=True)
-class RegretCurve:
+class RegretCurve(Curve):
     """All a row: the total at that step divided by the step."""
 
     steps: Numbers
@@ -111,12 +119,9 @@ class RegretCurve:
     theorem: Numbers | None = None
     """What a theorem said before the data."""
 
-    def __post_init__(self) -> None:
-        _same_length(self, "steps", "certified", "observed", "theorem")
-
 
 @dataclass(frozen=True)
-class PosteriorPath:
+class PosteriorPath(Curve):
     """Snapshots of the belief, at most 64: one row a step, one value a feature."""
 
     names: list[str]
@@ -125,7 +130,7 @@ class PosteriorPath:
     std: list[Numbers]
 
     def __post_init__(self) -> None:
-        _same_length(self, "steps", "mean", "std")
+        super().__post_init__()
         for part in ("mean", "std"):
             for step, row in zip(self.steps, getattr(self, part), strict=True):
                 if len(row) != len(self.names):
@@ -133,19 +138,16 @@ class PosteriorPath:
 
 
 @dataclass(frozen=True)
-class ReliabilityBins:
+class ReliabilityBins(Curve):
     """For classes: ``onlinevi.uncertainty.reliability``; of more than two, of the probability of the guess."""
 
     predicted: Numbers
     observed: Numbers
     count: Numbers
 
-    def __post_init__(self) -> None:
-        _same_length(self, "predicted", "observed", "count")
-
 
 @dataclass(frozen=True)
-class CoverageCurve:
+class CoverageCurve(Curve):
     """For numbers and counts: the part of the labels so far that lay in their intervals, and the intervals' width."""
 
     steps: Numbers
@@ -153,17 +155,11 @@ class CoverageCurve:
     target: float
     width: Numbers | None = None
 
-    def __post_init__(self) -> None:
-        _same_length(self, "steps", "coverage", "width")
-
 
 @dataclass(frozen=True)
-class ThroughputCurve:
+class ThroughputCurve(Curve):
     steps: Numbers
     rows_per_second: Numbers
-
-    def __post_init__(self) -> None:
-        _same_length(self, "steps", "rows_per_second")
 
 
 @dataclass(frozen=True)
@@ -201,10 +197,3 @@ class Results:
         """Refuses what does not fit, by its place. Keys it does not know are a later version's, and left alone."""
         results: Results = from_plain(document, cls, "results")
         return results
-
-
-def _same_length(curve: Any, *names: str) -> None:
-    lengths = {name: len(values) for name in names if isinstance(values := getattr(curve, name), Sequence)}
-    if len(set(lengths.values())) > 1:
-        found = ", ".join(f"{name} has {length}" for name, length in lengths.items())
-        raise ValueError(f"{type(curve).__name__}: needs one value a step in each part; {found}")

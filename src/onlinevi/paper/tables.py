@@ -12,16 +12,16 @@ from typing import Any
 import numpy as np
 
 from onlinevi.paper.claims import Claim, group
+from onlinevi.paper.experiments import RULES, Outcome
 from onlinevi.paper.panels import PANELS
-from onlinevi.paper.runs import RULES, Run
 
 COLUMNS = ("data", "rule", "seed", "scaling", "T", "d", "average_loss", "hindsight", "hindsight_gap", "seconds")
 
 
 def write(
-    runs: Sequence[Run], claims: Sequence[Claim], missing: Mapping[str, str], extra: dict[str, Any], folder: Path
+    runs: Sequence[Outcome], claims: Sequence[Claim], missing: Mapping[str, str], extra: dict[str, Any], folder: Path
 ) -> list[Path]:
-    """The three files."""
+    """Write the three files."""
     results = {
         "runs": [_as_json(run) for run in runs],
         "claims": [asdict(claim) for claim in claims],
@@ -38,14 +38,14 @@ def write(
     return paths
 
 
-def _as_json(run: Run) -> dict[str, Any]:
+def _as_json(run: Outcome) -> dict[str, Any]:
     record = asdict(run)
     return {name: record[name] for name in COLUMNS} | {
         "curve": {"t": run.steps, "average_loss": run.curve, "average_regret": run.regret}
     }
 
 
-def table(runs: Sequence[Run], claims: Sequence[Claim], missing: Mapping[str, str]) -> str:
+def table(runs: Sequence[Outcome], claims: Sequence[Claim], missing: Mapping[str, str]) -> str:
     """Final average losses with their spread over the seeds, then the verdict on each claim."""
     rules = [rule for rule in RULES if any(run.rule == rule for run in runs)]
     seeds = len({run.seed for run in runs})

@@ -1,4 +1,4 @@
-"""One run: a rule over a stream. Finished runs are kept as files, so an interrupted call goes on where it stopped."""
+"""One experiment: a rule over a stream. Finished ones are kept as files, so an interrupted call goes on where it stopped."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from onlinevi.engine import Vector
+from onlinevi.guarantees import hindsight
 from onlinevi.learners import learn
 from onlinevi.paper.network import offline, online, predictions
 from onlinevi.paper.panels import PANELS, Panel, Scaling, Stream
@@ -27,8 +28,8 @@ CURVE_POINTS = 1000
 
 
 @dataclass(frozen=True)
-class Job:
-    """Which run."""
+class Experiment:
+    """One rule on one data set, in the order of one seed."""
 
     data: str
     rule: str
@@ -44,8 +45,8 @@ class Job:
 
 
 @dataclass(frozen=True)
-class Line:
-    """The best fixed weights in hindsight: their average loss, and how far below it the truth may be."""
+class BestWeights:
+    """The best fixed weights in hindsight, the line of a panel: their average loss, and how far below it the truth may be."""
 
     value: float
     gap: float | None
@@ -60,8 +61,8 @@ class Line:
 
 
 @dataclass(frozen=True)
-class Run:
-    """What a run left: its numbers, and its curves at up to 1000 times."""
+class Outcome:
+    """What an experiment left: its numbers, and its curves at up to 1000 times."""
 
     data: str
     rule: str
@@ -82,42 +83,41 @@ class Run:
     """A_t less the average loss, over the same events, of the weights that are best at T."""
 
 
-def run(job: Job, stream: Stream, line: Line, progress: Callable[[float], None]) -> Run:
-    """Play the stream once; ``progress`` hears the share that is done."""
+def run_experiment(experiment: Experiment, stream: Stream, best: BestWeights, progress: Callable[[float], None]) -> Outcome:
+    """Learn from the stream once; ``progress`` is told the share that is done."""
     start = time.perf_counter()
-    if job.panel.network:
-        averages = online(RULES[job.rule], stream, job.seed, progress)
+    if experiment.panel.network:
+        averages = online(RULES[experiment.rule], stream, experiment.seed, progress)
     else:
-        averages = learn(stream.X, stream.y, loss=job.panel.loss, rule=RULES[job.rule], average=False).average_loss
+        averages = learn(
+            stream.X, stream.y, loss=experiment.panel.loss, rule=RULES[experiment.rule], average=False
+        ).average_loss
     seconds = time.perf_counter() - start
     T, d = stream.X.shape
     steps = thinned(T)
     at = np.array(steps) - 1
-    curve, regret = averages[at], (averages - line.averages(job.panel, stream))[at]
-    zero = float(job.panel.loss(stream.y, 0.0).value.mean())
-    return Run(**asdict(job), T=T, d=d, average_loss=float(curve[-1]), hindsight=line.value, hindsight_gap=line.gap,
+    curve, regret = averages[at], (averages - best.averages(experiment.panel, stream))[at]
+    zero = float(experiment.panel.loss(stream.y, 0.0).value.mean())
+    return Outcome(**asdict(experiment), T=T, d=d, average_loss=float(curve[-1]), hindsight=best.value, hindsight_gap=best.gap,
                predicting_zero=zero, seconds=seconds, steps=steps, curve=curve.tolist(), regret=regret.tolist())  # fmt: skip
 
 
-def best_in_hindsight(panel: Panel, stream: Stream, progress: Callable[[float], None]) -> Line:
-    """The line of a panel: certified where the loss is convex."""
+def best_in_hindsight(panel: Panel, stream: Stream, progress: Callable[[float], None]) -> BestWeights:
+    """The best fixed weights of a panel, certified where the loss is convex."""
     if panel.network:
         value, weights = offline(stream, progress)
-        return Line(value, None, weights.tolist())
-    from onlinevi.guarantees import hindsight
-
+        return BestWeights(value, None, weights.tolist())
     best = hindsight(stream.X, stream.y, loss=panel.loss, box=20.0)
-    return Line(best.value, best.gap, best.mean.tolist())
+    return BestWeights(best.value, best.gap, best.mean.tolist())
 
 
-def thinned(count: int) -> list[int]:
-    """Up to 1000 times from 1 to ``count``, dense where a curve bends: evenly spaced on a logarithmic axis."""
-    times = np.unique(np.geomspace(1, count, CURVE_POINTS).round().astype(int))
-    return [int(t) for t in times]
+def thinned(count: int, most: int = CURVE_POINTS) -> list[int]:
+    """Up to ``most`` times from 1 to ``count``, dense where a curve bends: evenly spaced on a logarithmic axis."""
+    return [int(t) for t in np.unique(np.geomspace(1, count, most).round().astype(int))]
 
 
-class Store:
-    """A folder of finished runs. A file counts only if it was made by this very source."""
+class OutcomeFolder:
+    """A folder of finished work. A file counts only if it was made by this very source."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -139,6 +139,6 @@ class Store:
 
 @cache
 def source_digest() -> str:
-    """Of all the package's files: results of an older source are not mixed with those of a newer one."""
+    """A digest of all the package's files: results of an older source are not mixed with those of a newer one."""
     files = sorted(Path(__file__).parents[1].rglob("*.py"))
     return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()[:16]

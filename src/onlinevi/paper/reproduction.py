@@ -1,0 +1,209 @@
+"""All experiments of the paper, over several threads, and what is written of them."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
+from dataclasses import asdict, dataclass
+from functools import partial
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, Protocol, TypeAlias
+
+from onlinevi.data import DataUnavailable
+from onlinevi.paper.claims import Claim, judge
+from onlinevi.paper.experiments import (
+    RULES,
+    BestWeights,
+    Experiment,
+    Outcome,
+    OutcomeFolder,
+    best_in_hindsight,
+    run_experiment,
+    source_digest,
+)
+from onlinevi.paper.figures import draw
+from onlinevi.paper.panels import PANELS, SCALINGS, Scaling, Stream, ordered, prepared
+from onlinevi.paper.sheets import GUARANTEED, ExactPosterior, Guarantee, exact_posterior, guarantee
+from onlinevi.paper.tables import write
+
+Progress: TypeAlias = Callable[[float], None]
+"""Told the share of a piece of work that is done; it may raise, to stop it."""
+
+
+BestOf: TypeAlias = Mapping[tuple[str, int], Future[BestWeights]]
+"""The best fixed weights of a data set drawn with a seed, once they are found."""
+
+
+class Watcher(Protocol):
+    """Who is told how far the work is, from several threads."""
+
+    def plan(self, total: int) -> None: ...
+    def progress(self, name: str, share: float) -> None: ...
+
+
+class Silent:
+    """A watcher that shows nothing."""
+
+    def plan(self, total: int) -> None: ...
+    def progress(self, name: str, share: float) -> None: ...
+
+
+@dataclass(frozen=True)
+class Reproduction:
+    """The outcomes of all runs, the verdicts, and the files that were written."""
+
+    runs: list[Outcome]
+    claims: list[Claim]
+    missing: dict[str, str]
+    paths: list[Path]
+    seconds: float
+
+
+def reproduce(
+    out: Path | str = "out",
+    *,
+    data: Sequence[str] | None = None,
+    rules: Sequence[str] | None = None,
+    seeds: int = 5,
+    scaling: Scaling = "row",
+    jobs: int | None = None,
+    watch: Watcher | None = None,
+) -> Reproduction:
+    """Repeat the paper's experiments, and write the figure, the table, the results and a verdict on each claim.
+
+    ``data`` and ``rules`` choose among the panels and rules, by default all. A data set that cannot be had is left out and
+    said in the results, unless it was named. Finished runs are kept in out/runs, so a second call goes on after the first;
+    the numbers are the same bits whatever ``jobs``, the number of threads.
+    """
+    start, out = time.perf_counter(), Path(out)
+    names, rule_names = _known(data, PANELS, "data"), _known(rules, RULES, "rules")
+    if scaling not in SCALINGS:
+        raise ValueError(f"scaling={scaling!r}: needs one of {', '.join(SCALINGS)}")
+    if seeds < 1:
+        raise ValueError(f"seeds={seeds}: needs at least one")
+    _require("matplotlib", *(["jax"] if "california" in names else []))
+    work = _Work(OutcomeFolder(out / "runs"), scaling, jobs or os.cpu_count() or 1, watch or Silent())
+    missing = work.find(names, named=data is not None)
+    runs, exact, guarantees = work.all([name for name in names if name not in missing], rule_names, seeds)
+    claims = judge(runs)
+    extra = {
+        "source": source_digest(),
+        "exact_posterior": asdict(exact) if exact else None,
+        "guarantees": [asdict(each) for each in guarantees],
+    }
+    paths = write(runs, claims, missing, extra, out) + (draw(runs, exact, guarantees, out) if runs else [])
+    return Reproduction(runs, claims, missing, paths, time.perf_counter() - start)
+
+
+def _require(*modules: str) -> None:
+    """Say what is missing before hours of work, not after."""
+    missing = [module for module in modules if find_spec(module) is None]
+    if missing:
+        raise ImportError(f"the paper's experiments need {' and '.join(missing)}: pip install 'onlinevi[paper]'")
+
+
+def _known(chosen: Sequence[str] | None, known: dict[str, Any], what: str) -> list[str]:
+    for name in chosen or ():
+        if name not in known:
+            raise ValueError(f"{what}: no {name!r}; there are {', '.join(known)}")
+    return [name for name in known if chosen is None or name in chosen]
+
+
+class _Work:
+    """The runs of one call, over several threads: the compiled loops release Python's lock."""
+
+    def __init__(self, folder: OutcomeFolder, scaling: Scaling, threads: int, watch: Watcher) -> None:
+        self.folder, self.scaling, self.threads, self.watch = folder, scaling, threads, watch
+        self._plain: dict[tuple[str, int], Stream] = {}
+        self._ordered: dict[tuple[str, int], Stream] = {}
+        self._lock, self._stopped = threading.Lock(), threading.Event()
+
+    def find(self, names: Sequence[str], *, named: bool) -> dict[str, str]:
+        """Load every data set; those that cannot be had, and why."""
+        missing = {}
+        for name in names:
+            try:
+                self._stream(name, 0, in_order=False)
+            except DataUnavailable as error:
+                if named:
+                    raise
+                missing[name] = str(error)
+        return missing
+
+    def all(
+        self, names: list[str], rules: list[str], seeds: int
+    ) -> tuple[list[Outcome], ExactPosterior | None, list[Guarantee]]:
+        """Every run of these data sets and rules, in a fixed order; what else the figures show."""
+        asked = [Experiment(name, rule, seed, self.scaling) for name in names for seed in range(seeds) for rule in rules]
+        # The network's runs are the longest: they begin first, so that no thread is left alone with them at the end.
+        longest_first = sorted(asked, key=lambda experiment: not experiment.panel.network)
+        drawn = {name: seeds if PANELS[name].drawn else 1 for name in names}
+        streams = [(name, seed) for name, count in drawn.items() for seed in range(count)]
+        watched = [(name, rule) for name in names if not PANELS[name].network for rule in GUARANTEED if rule in rules]
+        self.watch.plan(len(asked) + len(streams) + len(watched) + ("toy" in names))
+        with ThreadPoolExecutor(self.threads) as pool:
+
+            def submit(kind: type[Any], name: str, make: Callable[..., Any], *arguments: Any) -> Future[Any]:
+                return pool.submit(self._kept, kind, name, make, *arguments)
+
+            try:
+                # First in, first out: a run that waits for its line waits for something already begun.
+                best = {(data, seed): submit(BestWeights, f"line-{data}-{seed}-{self.scaling}", self._best, data, seed)
+                        for data, seed in streams}  # fmt: skip
+                found = {each: submit(Outcome, str(each), self._run, each, best) for each in longest_first}
+                exact = submit(ExactPosterior, "exact-toy", self._exact) if "toy" in names else None
+                sheet = [submit(Guarantee, f"guarantee-{data}-{rule}-{self.scaling}", self._guarantee, data, rule, best)
+                         for data, rule in watched]  # fmt: skip
+                runs = [found[each].result() for each in asked]
+                return runs, exact.result() if exact else None, [each.result() for each in sheet]
+            except BaseException:
+                self._stopped.set()
+                pool.shutdown(cancel_futures=True)
+                raise
+
+    def _progress(self, name: str, share: float) -> None:
+        if self._stopped.is_set():
+            raise CancelledError
+        self.watch.progress(name, min(share, 0.99))  # done is when it is kept
+
+    def _kept(self, kind: type[Any], name: str, make: Callable[..., Any], *arguments: Any) -> Any:
+        """What was kept under this name, or what is made now and kept."""
+        value = self.folder.load(name, kind)
+        if value is None:
+            self._progress(name, 0.0)
+            value = make(partial(self._progress, name), *arguments)
+            self.folder.save(name, value)
+        self.watch.progress(name, 1.0)
+        return value
+
+    def _best(self, progress: Progress, name: str, seed: int) -> BestWeights:
+        return best_in_hindsight(PANELS[name], self._stream(name, seed, in_order=False), progress)
+
+    def _run(self, progress: Progress, experiment: Experiment, best: BestOf) -> Outcome:
+        weights = best[experiment.data, experiment.seed if experiment.panel.drawn else 0].result()
+        return run_experiment(experiment, self._stream(experiment.data, experiment.seed, in_order=True), weights, progress)
+
+    def _guarantee(self, progress: Progress, name: str, rule: str, best: BestOf) -> Guarantee:
+        return guarantee(PANELS[name], rule, self._stream(name, 0, in_order=True), best[name, 0].result())
+
+    def _exact(self, progress: Progress) -> ExactPosterior:
+        return exact_posterior(PANELS["toy"], self._stream("toy", 0, in_order=True))
+
+    def _stream(self, name: str, seed: int, *, in_order: bool) -> Stream:
+        """The data of a panel in the file's order, or in that of a seed; of the latter, one for each thread is kept."""
+        panel = PANELS[name]
+        plain = (name, seed if panel.drawn else 0)
+        with self._lock:
+            if plain not in self._plain:
+                self._plain[plain] = prepared(panel, seed, self.scaling)
+            if not in_order:
+                return self._plain[plain]
+            if (name, seed) not in self._ordered:
+                while len(self._ordered) >= self.threads:
+                    self._ordered.pop(next(iter(self._ordered)))
+                self._ordered[name, seed] = ordered(panel, self._plain[plain], seed)
+            return self._ordered[name, seed]
