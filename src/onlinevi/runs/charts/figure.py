@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from onlinevi.guarantees import Certificate, Hindsight
-from onlinevi.learners import AutoTrace, Trace
+from onlinevi.learners import Trace
 from onlinevi.runs.charts import panels
 from onlinevi.runs.charts.style import STYLE, blank
 
@@ -61,7 +61,8 @@ def plot(
 
 def _named(trace: Trace, names: Sequence[str] | None) -> list[str]:
     dim = len(trace.mean)
-    intercept = ["intercept"] if isinstance(trace, AutoTrace) else []
+    inputs = getattr(trace.learner, "inputs", None)
+    intercept = ["intercept"] if inputs is not None and inputs.intercept else []
     if names is None:
         return intercept + [f"feature {k}" for k in range(dim - len(intercept))]
     if len(names) == dim:
@@ -74,13 +75,13 @@ def _named(trace: Trace, names: Sequence[str] | None) -> list[str]:
 def _calibration(trace: Trace, y: Any) -> list[Callable[[Any], None]]:
     if y is None:
         return []
-    if not isinstance(trace, AutoTrace):
+    if trace.probability is None and not len(trace.lower):
         raise ValueError("y shows whether probabilities and intervals were right: needs a trace of auto; leave it out")
     labels = np.asarray(y, dtype=float)
     if labels.shape != trace.steps.shape:
         raise ValueError(
             f'{labels.shape} labels for {len(trace.steps)} recorded events: needs those of this pass, and record="all"'
         )
-    if trace.state.calibrated is None:
+    if trace.probability is not None:
         return [partial(panels.reliable, probability=trace.probability, y=labels)]
     return [partial(panels.intervals, trace=trace, y=labels), partial(panels.coverage, trace=trace, y=labels)]

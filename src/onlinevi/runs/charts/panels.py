@@ -9,7 +9,7 @@ import numpy as np
 
 from onlinevi.engine import Vector
 from onlinevi.guarantees import Certificate, Hindsight
-from onlinevi.learners import AutoTrace, Trace, reliability
+from onlinevi.learners import Trace, reliability
 from onlinevi.runs.charts.style import CERTIFIED, LEARNER, RECENT, REFERENCE, first_step
 from onlinevi.runs.charts.ticks import log_ticks, short
 
@@ -94,7 +94,7 @@ def reliable(axes: Any, *, probability: Vector, y: Vector) -> None:
     title(axes, "Probabilities", "probability said", "part that happened")
 
 
-def intervals(axes: Any, *, trace: AutoTrace, y: Vector) -> None:
+def intervals(axes: Any, *, trace: Trace, y: Vector) -> None:
     """The last intervals, and the labels that came."""
     own = slice(max(1, len(y) - LAST), None)  # the first event has no interval
     steps, low, high, labels = (part[own] for part in (trace.steps, trace.lower, trace.upper, y))
@@ -106,7 +106,7 @@ def intervals(axes: Any, *, trace: AutoTrace, y: Vector) -> None:
     title(axes, "Intervals", "row", "label")
 
 
-def coverage(axes: Any, *, trace: AutoTrace, y: Vector) -> None:
+def coverage(axes: Any, *, trace: Trace, y: Vector) -> None:
     """How often labels lay in their intervals so far, against how often they should."""
     assert trace.state.calibrated is not None
     held = ((trace.lower <= y) & (y <= trace.upper))[1:]

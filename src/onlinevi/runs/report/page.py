@@ -73,7 +73,7 @@ def _digest(script: str) -> str:
 
 
 def _asset(name: str) -> str:
-    return (files("onlinevi.report") / name).read_text(encoding="utf-8")
+    return (files("onlinevi.runs.report") / name).read_text(encoding="utf-8")
 
 
 def _headline(results: Results) -> str:
