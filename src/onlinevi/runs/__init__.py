@@ -1,39 +1,38 @@
 """A stream learned from, from settings to report: what ``onlinevi run`` and ``onlinevi compare`` do, for programs.
 
-``job.py`` takes batches, ``playing.py`` predicts and learns, ``account.py`` keeps what a report needs in flat memory,
-``saved.py`` is the checkpoint, ``outcome.py`` the results document, ``predictions.py`` the table of predictions in a file of
-text or of Arrow's kind; ``running.py`` drives a job through a source, ``comparing.py`` several;
-``looking_back.py`` finds the best fixed weights in hindsight, ``promised.py`` what a theorem said before the data;
-``merging.py`` makes one model of those of shards.
+``settings.py`` says what is asked; ``job.py`` takes batches, predicts and learns; ``run.py`` drives a job through a source.
+On the way ``metrics.py`` keeps what reports need in flat memory, ``rejected.py`` the rows left out, ``predictions.py`` and
+``writers.py`` write tables, and ``checkpoint.py`` saves it all. At the end ``hindsight.py`` finds the best fixed weights in
+rows that ``replay.py`` reads again, ``theorem.py`` says what was promised before the data, ``results.py`` makes a report's
+document and ``summary.py`` a model's. ``compare.py`` has several rules on one source, ``merge.py`` one model of several.
 """
 
 from onlinevi.runs import charts
 from onlinevi.runs.charts import plot, plot_comparison
-from onlinevi.runs.comparing import Comparison
-from onlinevi.runs.described import described
+from onlinevi.runs.checkpoint import load_job, save_job
+from onlinevi.runs.compare import Comparison
+from onlinevi.runs.hindsight import InHindsight, look_back
 from onlinevi.runs.job import Job
-from onlinevi.runs.left_out import LeftOut
-from onlinevi.runs.looking_back import LookedBack, look_back
-from onlinevi.runs.merging import merge_jobs
-from onlinevi.runs.moments import certified_regret
-from onlinevi.runs.outcome import results
-from onlinevi.runs.predicting import absent_columns, predict_stream
-from onlinevi.runs.predictions import check_format, columns_of, open_table
+from onlinevi.runs.merge import merge_jobs
+from onlinevi.runs.metrics import certified_regret
+from onlinevi.runs.predictions import absent_columns, columns_of, predict_stream
+from onlinevi.runs.rejected import Rejected
 from onlinevi.runs.report.headline import headline
 from onlinevi.runs.report.page import write_report
 from onlinevi.runs.report.results import Results
-from onlinevi.runs.running import Places, Run
-from onlinevi.runs.saved import load_job, save_job
-from onlinevi.runs.settings import Settings
-from onlinevi.runs.stopper import Stopped, Stopper
-from onlinevi.runs.text_table import TextTable
+from onlinevi.runs.results import results_of
+from onlinevi.runs.run import Places, Run, Stopped, Stopper
+from onlinevi.runs.settings import DEFAULT_LOSS, Settings
+from onlinevi.runs.summary import summarise
+from onlinevi.runs.writers import TextTable, check_format, open_table
 
 __all__ = [
+    "DEFAULT_LOSS",
     "Comparison",
+    "InHindsight",
     "Job",
-    "LeftOut",
-    "LookedBack",
     "Places",
+    "Rejected",
     "Results",
     "Run",
     "Settings",
@@ -45,7 +44,6 @@ __all__ = [
     "charts",
     "check_format",
     "columns_of",
-    "described",
     "headline",
     "load_job",
     "look_back",
@@ -54,7 +52,8 @@ __all__ = [
     "plot",
     "plot_comparison",
     "predict_stream",
-    "results",
+    "results_of",
     "save_job",
+    "summarise",
     "write_report",
 ]

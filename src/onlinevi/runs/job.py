@@ -1,4 +1,4 @@
-"""A run over a stream: rows in, predictions out, everything learned kept."""
+"""A run over a stream, batch by batch: rows in, predictions out, everything learned kept."""
 
 from __future__ import annotations
 
@@ -12,18 +12,16 @@ from onlinevi.data import BadInput, Batch, Encoded, Position, Refused, Schema, e
 from onlinevi.engine import Vector
 from onlinevi.learners import BadRow, Forecast, InputState, Learner
 from onlinevi.losses import Target
-from onlinevi.runs.account import Account
-from onlinevi.runs.left_out import LeftOut
-from onlinevi.runs.moments import Moments
-from onlinevi.runs.origin import Origin
+from onlinevi.runs.metrics import Metrics, Snapshots, Thinned
+from onlinevi.runs.rejected import Rejected
 from onlinevi.runs.settings import Settings
-from onlinevi.runs.thinned import Thinned
 
 TIMES = 256
+"""The most points of the clock."""
 
 
-class Hears(Protocol):
-    """Told of rows as they are predicted."""
+class OnRows(Protocol):
+    """What is called with rows as they are predicted."""
 
     def __call__(self, rows: Any, y: Vector, forecast: Forecast, loss: Vector) -> None: ...
 
@@ -36,6 +34,28 @@ class Waiting(NamedTuple):
     y: Vector
 
 
+class Origin(NamedTuple):
+    """Which rows something was learned from: those of a source from ``first`` to those that the position has passed."""
+
+    first: int
+    position: Position
+
+    def overlaps(self, other: Origin) -> bool:
+        """Whether rows are in both, as far as the sums of the sources and the numbers of the rows tell."""
+        ends = self.position.rows, other.position.rows
+        return max(self.first, other.first) < min(ends) and self.position.begins_like(other.position)
+
+    def __str__(self) -> str:
+        return f"rows {self.first} to {self.position.rows - 1} of {self.position.source}"
+
+    def to_json(self) -> list[Any]:
+        return [self.first, self.position.to_json()]
+
+    @staticmethod
+    def from_json(saved: list[Any]) -> Origin:
+        return Origin(saved[0], Position.from_json(saved[1]))
+
+
 class Job:
     """Takes batches in order. Predictions are those made before the label; with a delay, before it and the rows between.
 
@@ -43,7 +63,9 @@ class Job:
     join at the row that brought them, whatever the batches.
     """
 
-    def __init__(self, settings: Settings, schema: Schema, *, bad: LeftOut | None = None, hears: Hears | None = None) -> None:
+    def __init__(
+        self, settings: Settings, schema: Schema, *, rejected: Rejected | None = None, on_rows: OnRows | None = None
+    ) -> None:
         assert schema.task is not None
         self.settings, self.schema = settings, schema
         self.first_schema = schema
@@ -56,15 +78,15 @@ class Job:
         """None before the first row."""
         self.joins: list[list[int]] = []
         """How wide the rows were from which event on: columns join at the start of a batch, which nothing else tells of."""
-        self.account, self.moments = Account(self.kind), Moments()
+        self.metrics, self.snapshots = Metrics(self.kind), Snapshots()
         self.clock = Thinned(TIMES, 2)
         """Events and seconds behind each batch."""
-        self.left_out = bad or LeftOut()
+        self.rejected = rejected or Rejected()
         self.waiting: deque[Waiting] = deque()
         """Rows whose labels have not come yet."""
         self.position: Position | None = None
         """How far the source has been used."""
-        self.hears = hears
+        self.on_rows = on_rows
         self.prepared_by: InputState | None = None
         """Moments of another run, which stay as they are."""
         self.merged: tuple[Origin, ...] = ()
@@ -78,7 +100,7 @@ class Job:
         return float(self.clock.last[0, 1]) if self.clock.count else 0.0
 
     @property
-    def lacked(self) -> bool:
+    def had_missing(self) -> bool:
         """Whether a value was missing in a column that had joined; with moments of another run, whether one may have been."""
         if self.settings.missing != "nan" or self.prepared_by is not None:
             return self.settings.missing == "nan"
@@ -99,7 +121,7 @@ class Job:
     def take(self, batch: Batch, position: Position) -> None:
         """Predict the rows of a batch and learn from them; ``position`` is that of the stream behind it."""
         try:
-            schema, rows = encode(self.schema, batch, self.left_out)
+            schema, rows = encode(self.schema, batch, self.rejected)
         except BadInput as stopped:
             if stopped.refused is not None:
                 self._take_before(stopped.refused.row, batch, position)
@@ -114,17 +136,17 @@ class Job:
         self._begin(rows)
         start = 0
         while start < len(rows.rows):
-            # Cut where a moment is due: any split gives the same bits.
-            size = 1 if self.settings.delay else self.moments.until_next(self.account.count)
+            # Cut where a snapshot is due: any split gives the same bits.
+            size = 1 if self.settings.delay else self.snapshots.until_next(self.metrics.count)
             stop = min(len(rows.rows), start + size)
             self._learn(source, rows, start, stop, position)
             start = stop
-        self.left_out.settle(position.rows)
+        self.rejected.settle(position.rows)
         self.position = position
 
     def finish(self) -> None:
         """The stream has ended: bad rows behind its last good one count too."""
-        behind = self.left_out.settle()
+        behind = self.rejected.settle()
         if self.position is not None:
             self.position = self.position._replace(rows=max(self.position.rows, behind))
 
@@ -145,7 +167,7 @@ class Job:
             self.state = self.learner.widen(self.state, rows.X.shape[1])
         else:
             return
-        self.joins.append([self.account.count, rows.X.shape[1]])
+        self.joins.append([self.metrics.count, rows.X.shape[1]])
 
     def _learn(self, source: str, rows: Encoded, start: int, stop: int, position: Position) -> None:
         """Rows that the learner refuses go where other bad rows go, and the others are learned from."""
@@ -161,17 +183,17 @@ class Job:
                     self._learn(source, rows, start, good, position)
                 number = int(rows.rows[good])
                 self.position = position._replace(rows=number)
-                self.left_out(Refused(source, number, None, bad.reason, ""))
+                self.rejected(Refused(source, number, None, bad.reason, ""))
                 start = good + 1
                 continue
-            self.account.add(y, forecast, loss)
-            self.moments.take(self.learner, self.state, self.account.count, certify=not self.settings.delay)
-            if self.hears is not None:
-                self.hears(rows.rows[start:stop], y, forecast, loss)
+            self.metrics.add(y, forecast, loss)
+            self.snapshots.add(self.learner, self.state, self.metrics.count, certify=not self.settings.delay)
+            if self.on_rows is not None:
+                self.on_rows(rows.rows[start:stop], y, forecast, loss)
             return
 
     def _at_once(self, X: Any, y: Vector) -> tuple[Forecast, Vector]:
-        """What was said of rows before their labels were used, and what it cost."""
+        """The forecasts of rows before their labels were used, and what they cost."""
         self.state, trace = self.learner.update_many(self.state, X, y)
         return trace.forecast, trace.loss
 
@@ -183,7 +205,7 @@ class Job:
             try:
                 self.state, _ = self.learner.update_many(self.state, widened(due.X, X.shape[1]), due.y)
             except BadRow as bad:
-                self.left_out(Refused(source, due.number, None, bad.reason, ""))
+                self.rejected(Refused(source, due.number, None, bad.reason, ""))
             self.waiting.popleft()
         self.waiting.append(Waiting(number, X, y))
         return self.learner.said(events), events.loss

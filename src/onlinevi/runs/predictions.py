@@ -1,57 +1,31 @@
-"""Predictions as a table: a row each, in the format that the file's name says."""
+"""Predictions as a table, a row each: those of a run, and those of a source that a job predicts."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
-from onlinevi.data import PACKED_SUFFIXES, WRITTEN_AS
+from onlinevi.data import Policy, Refused, Stream, encode
 from onlinevi.engine import Vector
-from onlinevi.learners import Forecast
+from onlinevi.learners import BadRow, Forecast
 from onlinevi.losses import Target
-from onlinevi.runs.arrow_table import ArrowTable
-from onlinevi.runs.text_table import TextFile
+from onlinevi.runs.job import Job, as_wide
+from onlinevi.runs.writers import Table
 
-SAID: dict[Target, tuple[str, ...]] = {
+COLUMNS: dict[Target, tuple[str, ...]] = {
     "classes": ("prediction", "probability"),
     "numbers": ("prediction", "std", "lower", "upper"),
     "counts": ("prediction", "std", "lower", "upper"),
     "quantile": ("prediction",),
 }
-"""What is said of a label, by what it is."""
-
-
-class Table(Protocol):
-    """What rows are added to, column by column."""
-
-    def add(self, columns: Sequence[Iterable[Any]]) -> None: ...
-
-
-def check_format(path: Path) -> None:
-    suffix = path.suffix.lower()
-    if suffix in PACKED_SUFFIXES:
-        raise ValueError(
-            f"{path}: a packed file cannot be cut back to a checkpoint; name a .parquet file, which is packed inside, or pack "
-            "it afterwards"
-        )
-    if suffix not in WRITTEN_AS:
-        raise ValueError(f"{path}: predictions are written as {', '.join(WRITTEN_AS)}; name such a file")
+"""What is predicted of a label, by what it is."""
 
 
 def columns_of(kind: Target, *, labels: bool) -> Mapping[str, str]:
     """The columns of a table of predictions, and their types."""
     label = "string" if kind == "classes" else "double"
-    said = {name: label if name == "prediction" else "double" for name in SAID[kind]}
-    return {"row": "int64", **said, **({"label": label, "loss": "double"} if labels else {})}
-
-
-def open_table(path: Path, columns: Mapping[str, str], place: dict[str, Any] | None = None) -> TextFile | ArrowTable:
-    """A new file, or one that goes on from what ``place()`` said of it at a checkpoint."""
-    written = WRITTEN_AS[path.suffix.lower()]
-    if written.is_text:
-        return TextFile(path, columns, place, as_json=written.name == "ndjson")
-    return ArrowTable(path, columns, place)
+    predicted = {name: label if name == "prediction" else "double" for name in COLUMNS[kind]}
+    return {"row": "int64", **predicted, **({"label": label, "loss": "double"} if labels else {})}
 
 
 class Predictions:
@@ -65,21 +39,54 @@ class Predictions:
 
     def add(self, rows: Any, forecast: Forecast, y: Vector | None = None, loss: Vector | None = None) -> None:
         """Some rows, in order; with labels and losses where the table has them."""
-        columns: list[Iterable[Any]] = [rows.tolist(), *self._told(forecast)]
+        columns: list[Iterable[Any]] = [rows.tolist(), *self._columns(forecast)]
         if y is not None and loss is not None:
-            columns += [self._labels_of(y), loss.tolist()]
+            columns += [self._labels(y), loss.tolist()]
         self._table.add(columns)
 
-    def _told(self, forecast: Forecast) -> list[Iterable[Any]]:
+    def _columns(self, forecast: Forecast) -> list[Iterable[Any]]:
         if self._kind == "classes":
             names, guess = self._classes(), forecast.guess.tolist()
             chances = [None] * len(guess) if forecast.probability is None else forecast.chance.tolist()
             return [[names[code] for code in guess], chances]
         parts = {"prediction": forecast.mean, "std": forecast.std, "lower": forecast.lower, "upper": forecast.upper}
-        return [parts[name].tolist() for name in SAID[self._kind]]
+        return [parts[name].tolist() for name in COLUMNS[self._kind]]
 
-    def _labels_of(self, y: Vector) -> Iterable[Any]:
+    def _labels(self, y: Vector) -> Iterable[Any]:
         if self._kind != "classes":
             return list(y.tolist())
         names = self._classes()
         return [names[int(one) if len(names) > 2 else int(one > 0.0)] for one in y.tolist()]
+
+
+def absent_columns(job: Job, stream: Stream) -> list[str]:
+    """The columns in use that the first rows lack; refused where they lack all."""
+    seen = stream.peek()
+    names = {name for batch in seen for name in batch.columns}
+    wanted = (
+        [] if any(batch.matrix is not None for batch in seen) else [name for name, kind in job.schema.kinds.items() if kind]
+    )
+    absent = [name for name in wanted if name not in names]
+    if absent and len(absent) == len(wanted):
+        raise ValueError(f"{stream.source} has none of the columns of the model: it needs {', '.join(wanted[:5])}, …")
+    return absent
+
+
+def predict_stream(job: Job, stream: Stream, table: Table, bad: Policy) -> None:
+    """A row for each. Names and columns that the job has never met say nothing, but make a prediction less sure."""
+    predictions = Predictions(job.kind, lambda: job.class_names, table)
+    learner = job.learner
+    stream.numbers |= job.schema.numbers - {job.settings.target}
+    for batch in stream:
+        _, rows = encode(job.schema, batch, bad, labels=False)
+        state, start = as_wide(learner, job.state, rows.X), 0
+        while start < len(rows.rows):
+            try:
+                predictions.add(rows.rows[start:], learner.forecast(state, rows.X[start:]))
+                break
+            except BadRow as refused:
+                stop = start + refused.row
+                if stop > start:
+                    predictions.add(rows.rows[start:stop], learner.forecast(state, rows.X[start:stop]))
+                bad(Refused(batch.source, int(rows.rows[stop]), None, refused.reason, ""))
+                start = stop + 1

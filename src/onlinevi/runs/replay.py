@@ -12,7 +12,7 @@ from onlinevi.data import Batch, Skip, Stream, encode, open_stream
 from onlinevi.engine import Vector
 from onlinevi.learners import BadRow, InputState
 from onlinevi.runs.job import Job, widened
-from onlinevi.runs.stopper import Stopper
+from onlinevi.runs.run import Stopper
 
 
 class NotAgain(ValueError):
@@ -40,10 +40,10 @@ def replay(job: Job, source: str, stopper: Stopper, most: int | None) -> tuple[A
             labels.append(y)
     if stopper.code:
         raise NotAgain("the search for it was interrupted")
-    inputs, learned, found = job.learner.inputs, job.state.inputs, sum(map(len, labels))
+    inputs, learned, count = job.learner.inputs, job.state.inputs, sum(map(len, labels))
     alike = last is not None and last.dim <= learned.dim and inputs.widen(last, learned.dim) == learned
-    if not alike or found != job.state.count:
-        raise NotAgain(f"read once more, the source gave other rows ({found:,}) than those learned from ({job.state.count:,})")
+    if not alike or count != job.state.count:
+        raise NotAgain(f"read once more, the source gave other rows ({count:,}) than those learned from ({job.state.count:,})")
     return _joined(pieces, inputs.dim_out(learned.dim)), np.concatenate(labels)
 
 

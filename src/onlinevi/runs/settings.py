@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, is_dataclass
 from typing import Any, Literal
 
 from onlinevi.data import MOST_CLASSES, Batch, Columns, Schema, Task
@@ -21,7 +21,9 @@ WIDEST_FULL = 5_000
 
 @dataclass(frozen=True)
 class Settings:
-    """``task`` and ``loss`` None: by the labels. ``family`` None: the rule's own. ``level`` is that of a quantile,
+    """What is asked of a run. ``loss``, ``rule`` and ``family`` are names, or ``package.module:Class``.
+
+    ``task`` and ``loss`` None: by the labels. ``family`` None: the rule's own. ``level`` is that of a quantile,
     ``coverage`` that of intervals, ``delay`` how many rows late labels come; the others are those of ``Columns``.
 
     ``first_row`` and ``end_row`` are the part of the source that is used, the latter not included. ``prepare_like`` is a model
@@ -51,9 +53,9 @@ class Settings:
         if self.task not in (None, *DEFAULT_LOSS):
             raise ValueError(f"task={self.task!r}: needs one of {', '.join(DEFAULT_LOSS)}")
         if self.loss is not None:
-            look_up(Loss, self.loss, "loss")
+            _check_storable(look_up(Loss, self.loss, "loss"), self.loss, "loss")
         if self.rule != "auto":
-            look_up(Rule, self.rule, "rule", "auto")
+            _check_storable(look_up(Rule, self.rule, "rule", "auto"), self.rule, "rule")
         if self.delay < 0:
             raise ValueError(f"delay={self.delay}: needs a number of rows from 0")
         if self.first_row < 0 or (self.end_row is not None and self.end_row <= self.first_row):
@@ -104,7 +106,11 @@ class Settings:
         if loss.target != kind:
             names = sorted(losses_of(kind), key=lambda name: name != DEFAULT_LOSS[kind])
             raise ValueError(f"loss={given!r} is none of {kind}: choose {' or '.join(names)}, or another --task")
-        return loss(self.level) if kind == "quantile" else loss()  # type: ignore[call-arg]
+        try:
+            return loss(self.level) if kind == "quantile" else loss()  # type: ignore[call-arg]
+        except TypeError as error:
+            takes = "the level as its first field" if kind == "quantile" else "a default for every field"
+            raise ValueError(f"loss={given!r} cannot be made by its name ({error}): give it {takes}") from error
 
     def learner(self, task: Task) -> Learner[Any]:
         """The learner for this task."""
@@ -112,8 +118,8 @@ class Settings:
         # Missing values may come at any row, so the learner has to be ready for them from the first.
         inputs = Inputs(missing=self.missing == "nan", fixed=self.prepare_like is not None)
         family = None if self.family is None else family_of(self.family, self.rule)
-        own = choose(loss, self.rule, family, inputs, None if task.kind == "classes" else self.coverage)
-        return OneVsRest(own, len(task.names)) if len(task.names) > 2 else own
+        learner = choose(loss, self.rule, family, inputs, None if task.kind == "classes" else self.coverage)
+        return OneVsRest(learner, len(task.names)) if len(task.names) > 2 else learner
 
     def check_width(self, dim: int) -> None:
         """Refuse covariances of more columns than a machine has memory for."""
@@ -125,3 +131,12 @@ class Settings:
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self) | {"keep": list(self.keep), "drop": list(self.drop)}
+
+
+def _check_storable(kind: type, given: str, argument: str) -> None:
+    """Refuse a class from elsewhere that no checkpoint could hold, before the first row rather than behind it."""
+    if ":" in given and not ("name" in vars(kind) and is_dataclass(kind)):
+        raise ValueError(
+            f"{argument}={given!r}: a model's file knows it by its name, so it needs to be a frozen dataclass with one, "
+            f'as name: ClassVar[str] = "my-{argument}"'
+        )

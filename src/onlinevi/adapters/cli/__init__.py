@@ -10,7 +10,8 @@ import os
 import sys
 from collections.abc import Sequence
 
-from onlinevi.adapters.cli import bounds, compare, data, info, merge, predict, report, reproduce, run
+from onlinevi.adapters.cli import bounds, compare, models, paper, run
+from onlinevi.adapters.cli.options import import_parts
 from onlinevi.engine import __version__
 
 EXAMPLE = "example: onlinevi run patients.csv --target diagnosis --out out"
@@ -23,6 +24,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = command_parser().parse_args(arguments)
     options.arguments = sys.argv[1:] if arguments is None else list(arguments)
     try:
+        import_parts(options)
         return int(options.command(options))
     except KeyboardInterrupt:
         print("interrupted: finished runs are kept, the same call goes on after them", file=sys.stderr)
@@ -39,12 +41,13 @@ def command_parser() -> argparse.ArgumentParser:
     """The parser of all commands."""
     parser = argparse.ArgumentParser(
         prog="onlinevi",
-        description="Online Bayesian learning with guarantees.",
+        description="Online Bayesian learning with guarantees: a model of any stream in one pass, and how sure it is.\n"
+        "Begin with run; onlinevi COMMAND --help says more of each.",
         epilog=f"{EXAMPLE}\n\n{EXITS}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"onlinevi {__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    for command in (run, predict, info, merge, report, compare, reproduce, data, bounds):
+    for command in (run, compare, models, paper, bounds):
         command.add(commands)
     return parser

@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import argparse
+import math
 
-from onlinevi.adapters.cli.parser import Commands
+from onlinevi.adapters.cli.options import Commands
+from onlinevi.engine import named
+from onlinevi.losses import Loss
 
 
 def add(commands: Commands) -> None:
     command = commands.add_parser(
         "bounds",
-        help="what the theorems promise, before any data",
+        help="print what the theorems promise, before any data",
         description="Every bound of the paper that speaks of a rule: its terms, its rate, and from which T on it is of use.",
         epilog="example: onlinevi bounds --T 10000 --dim 54 --loss hinge --rule sva",
     )
     command.add_argument("--T", type=int, required=True, metavar="N", help="number of events")
     command.add_argument("--dim", type=int, required=True, metavar="N", help="number of features")
-    command.add_argument(
-        "--loss", choices=("hinge", "logistic", "absolute", "pinball"), default="hinge", help="default: hinge"
-    )
+    lipschitz = [name for name, kind in named(Loss).items() if math.isfinite(kind().lipschitz)]
+    command.add_argument("--loss", choices=lipschitz, default="hinge", help="a Lipschitz loss (default: hinge)")
     command.add_argument("--rule", choices=("ewa", "oga-el", "sva", "svb", "ngvi"), required=True, help="whose bounds")
     command.add_argument("--rate", type=float, metavar="R", help="default: the paper's")
     command.add_argument("--ridge", type=float, default=0.0, metavar="R", help="ridge/2·‖θ‖² added to the loss (default: 0)")
@@ -31,10 +33,9 @@ def add(commands: Commands) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from onlinevi import losses
     from onlinevi.guarantees import Setting, calculate
 
-    loss = getattr(losses, options.loss.capitalize())(ridge=options.ridge)
+    loss = named(Loss)[options.loss](ridge=options.ridge)
     setting = Setting(options.T, options.dim, loss, options.row_norm, options.distance, options.prior_std, options.reach)
     entries = calculate(setting, options.rule, rate=options.rate, loss_bound=options.loss_bound)
     for entry in entries:

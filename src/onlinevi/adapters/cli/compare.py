@@ -9,8 +9,19 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from onlinevi.adapters.cli.asked import RULES, add_asked, add_family, names, settings_of
-from onlinevi.adapters.cli.parser import Commands, bad_rows, write_json
+from onlinevi.adapters.cli.options import (
+    OF_YOURS,
+    Commands,
+    add_family,
+    add_import,
+    add_settings,
+    bad_rows,
+    names,
+    rules,
+    settings_of,
+    write_json,
+    wrote,
+)
 
 if TYPE_CHECKING:
     from onlinevi.runs import Comparison
@@ -32,20 +43,21 @@ def add(commands: Commands) -> None:
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    add_asked(command)
+    add_settings(command)
     learners = command.add_argument_group("learners")
     learners.add_argument(
-        "--rules", type=names, default=RULES, metavar="A,B", help=f"of {', '.join(RULES)} (default: all of them)"
+        "--rules", type=names, metavar="A,B", help=f"some of {', '.join(rules())}, {OF_YOURS} (default: all that are known)"
     )
     add_family(learners)
+    add_import(learners)
     files = command.add_argument_group("what to write")
-    files.add_argument("--out", type=Path, metavar="DIR", help="for compare.json and compare.png")
+    files.add_argument("--out", type=Path, metavar="DIR", help="the directory to write compare.json and compare.png to")
     files.add_argument("--json", action="store_true", help="print the table as one JSON object")
     command.set_defaults(command=_run)
 
 
 def _run(options: argparse.Namespace) -> int:
-    from onlinevi.adapters.cli.ticker import Ticker
+    from onlinevi.adapters.cli.progress import Ticker
     from onlinevi.runs import Comparison, Stopped, Stopper
 
     settings, stopper = settings_of(options), Stopper()
@@ -55,13 +67,13 @@ def _run(options: argparse.Namespace) -> int:
         try:
             with stopper.waiting():
                 comparison = Comparison(
-                    settings, options.rules, options.file, family=options.family, bad_rows=options.bad_rows
+                    settings, options.rules or rules(), options.file, family=options.family, bad_rows=options.bad_rows
                 )
         except Stopped:
             print("stopped before the first row", file=sys.stderr)
             return stopper.code
         with comparison:
-            print(f"{settings.target}: {comparison.contestants[0].job.why}", file=sys.stderr)
+            print(f"{settings.target}: {comparison.entrants[0].job.why}", file=sys.stderr)
             ticker = Ticker(options.file, 0) if sys.stderr.isatty() else None
 
             def watch(now: Comparison) -> None:
@@ -76,47 +88,48 @@ def _run(options: argparse.Namespace) -> int:
         print(f"onlinevi: {why}", file=sys.stderr)
     elif not comparison.curves:
         raise ValueError(f"{options.file} has no row that can be used")
-    wrote = _write(options.out, comparison, document) if options.out is not None else []
-    _tell(document, wrote, as_json=options.json)
+    paths = _write(options.out, comparison, document) if options.out is not None else []
+    _print(document, paths, as_json=options.json)
     return 2 if why is not None else stopper.code
 
 
 def _write(out: Path, comparison: Comparison, document: dict[str, Any]) -> list[Path]:
-    wrote = [write_json(out / "compare.json", document)]
+    paths = [write_json(out / "compare.json", document)]
     if find_spec("matplotlib") is not None and comparison.curves:
         from onlinevi.runs import plot_comparison
 
         plot_comparison(comparison.curves).savefig(out / "compare.png", dpi=200)
-        wrote.append(out / "compare.png")
-    return wrote
+        paths.append(out / "compare.png")
+    return paths
 
 
-def _tell(document: dict[str, Any], wrote: list[Path], *, as_json: bool) -> None:
-    rules = document["rules"]
+def _print(document: dict[str, Any], paths: list[Path], *, as_json: bool) -> None:
+    standings = document["rules"]
     if as_json:
-        short = [{name: value for name, value in own.items() if name != "curve"} for own in rules]
-        print(json.dumps(document | {"rules": short, "wrote": [str(path) for path in wrote]}, ensure_ascii=False))
+        short = [{name: value for name, value in standing.items() if name != "curve"} for standing in standings]
+        print(json.dumps(document | {"rules": short, "wrote": [str(path) for path in paths]}, ensure_ascii=False))
         return
     classes = document["task"]["kind"] == "classes"
     print(f"{document['task']['sentence']}; {document['loss']}.")
     share = "wrong" if classes else "covered"
-    print(f"{'rule':9} {'rows':>11} {'loss':>10} {share:>8} {'certified':>10} {'seconds':>8} {'refused':>8}")
-    for own in rules:
-        share = _shown(own["error_rate" if classes else "coverage"], ".2%")
-        loss, certified = _shown(own["average_loss"], ".4g"), _shown(own["certified_regret"], ".4g")
-        line = f"{own['rule']:9} {own['events']:>11,} {loss:>10} {share:>8} {certified:>10} {own['seconds']:>8.2f}"
-        print(f"{line} {own['refused']:>8,}")
-    for own in rules:
-        if own["why"]:
-            print(f"{own['rule']}: {own['why']}")
-    if any(own["certified_regret"] is not None for own in rules):
+    width = max(9, *(len(standing["rule"]) for standing in standings))
+    print(f"{'rule':{width}} {'rows':>11} {'loss':>10} {share:>8} {'certified':>10} {'seconds':>8} {'refused':>8}")
+    for one in standings:
+        share = _shown(one["error_rate" if classes else "coverage"], ".2%")
+        loss, certified = _shown(one["average_loss"], ".4g"), _shown(one["certified_regret"], ".4g")
+        line = f"{one['rule']:{width}} {one['events']:>11,} {loss:>10} {share:>8} {certified:>10} {one['seconds']:>8.2f}"
+        print(f"{line} {one['refused']:>8,}")
+    for one in standings:
+        if one["why"]:
+            print(f"{one['rule']}: {one['why']}")
+    if any(one["certified_regret"] is not None for one in standings):
         print("certified: whatever the data, no fixed weights in the rule's box have an average loss lower by more than this.")
     if document["bad_rows"]:
         print(bad_rows(document["bad_rows"]) + " left out for all.")
     if document["stopped"] == "interrupted":
         print("Interrupted; this is what was known by then.")
-    if wrote:
-        print("Wrote " + ", ".join(map(str, wrote)) + ".")
+    if paths:
+        print(wrote(paths))
 
 
 def _shown(value: float | None, form: str) -> str:

@@ -12,13 +12,23 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from onlinevi.adapters.cli.asked import RULES, add_asked, add_family, settings_of
-from onlinevi.adapters.cli.parser import Commands, bad_rows, write_json
+from onlinevi.adapters.cli.options import (
+    OF_YOURS,
+    Commands,
+    add_family,
+    add_import,
+    add_settings,
+    bad_rows,
+    rules,
+    settings_of,
+    write_json,
+    wrote,
+)
 
 EXAMPLES = """examples:
   onlinevi run patients.csv --target diagnosis --out out
-  tail -f clicks.ndjson | onlinevi run - --target clicked --predictions said.ndjson
-  onlinevi run flats.parquet --target price --task quantile --level 0.5 --predictions said.parquet
+  tail -f clicks.ndjson | onlinevi run - --target clicked --predictions predictions.ndjson
+  onlinevi run flats.parquet --target price --task quantile --level 0.5 --predictions predictions.parquet
   onlinevi run big.csv.gz --target price --checkpoint price.ovi --resume    # the same call starts it and goes on after a stop
 
 A stop by Ctrl-C or SIGTERM waits for the batch, writes what is known, and exits with 130 or 143. A bad row with
@@ -33,30 +43,35 @@ def add(commands: Commands) -> None:
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    add_asked(command)
+    add_settings(command)
     learner = command.add_argument_group("learner")
     rule = learner.add_mutually_exclusive_group()
     rule.add_argument(
         "--rule",
-        choices=RULES,
+        metavar="NAME",
         default="auto",
-        help="auto needs nothing set; the others are one rule, on the same prepared rows (default: auto)",
+        help=f"{', '.join(rules())}, {OF_YOURS}; auto needs nothing set, the others are one rule on the same prepared rows "
+        "(default: auto)",
     )
     rule.add_argument("--auto", dest="rule", action="store_const", const="auto", help="the same as --rule auto")
     add_family(learner)
+    add_import(learner)
     learner.add_argument(
         "--prepare-like", metavar="MODEL", help="take columns and their scales from a model and keep them; for onlinevi merge"
     )
     files = command.add_argument_group("what to write")
-    files.add_argument("--out", type=Path, metavar="DIR", help="for run.json, model.ovi and report.html")
+    files.add_argument("--out", type=Path, metavar="DIR", help="the directory to write run.json, model.ovi and report.html to")
     files.add_argument(
         "--predictions",
         type=Path,
         metavar="FILE",
-        help="of each row before its label is used; .csv, .ndjson, .parquet, .arrow",
+        help="the file for what was predicted of each row before its label was used: .csv, .ndjson, .parquet or .arrow",
     )
     files.add_argument(
-        "--checkpoint", type=Path, metavar="FILE", help="all that is learned, to go on from (default: DIR/model.ovi)"
+        "--checkpoint",
+        type=Path,
+        metavar="FILE",
+        help="the file for all that is learned, to go on from and to predict with (default: DIR/model.ovi)",
     )
     files.add_argument("--every", type=int, default=100_000, metavar="N", help="rows between checkpoints (default: 100000)")
     files.add_argument("--resume", action="store_true", help="go on from the checkpoint, if there is one")
@@ -71,8 +86,8 @@ def add(commands: Commands) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from onlinevi.adapters.cli.ticker import Ticker
-    from onlinevi.runs import LookedBack, Places, Run, Stopped, Stopper, look_back, results
+    from onlinevi.adapters.cli.progress import Ticker
+    from onlinevi.runs import InHindsight, Places, Run, Stopped, Stopper, look_back, results_of
 
     settings = replace(settings_of(options, options.rule, options.family), prepare_like=options.prepare_like)
     if options.out is not None:
@@ -91,49 +106,49 @@ def _run(options: argparse.Namespace) -> int:
         job.notes.setdefault("started", datetime.now(UTC).isoformat(timespec="seconds"))
         job.notes.setdefault("command", "onlinevi " + " ".join(options.arguments))
         print(
-            f"resumed behind {job.account.count:,} events" if run.resumed else f"{settings.target}: {job.why}", file=sys.stderr
+            f"resumed behind {job.metrics.count:,} events" if run.resumed else f"{settings.target}: {job.why}", file=sys.stderr
         )
-        ticker = Ticker(options.file, job.account.count) if sys.stderr.isatty() else None
+        ticker = Ticker(options.file, job.metrics.count) if sys.stderr.isatty() else None
         ended, why = run.go(stopper, ticker)
-        back = LookedBack()
-        if ended == "end" and job.account.count and options.hindsight is not False:
+        back = InHindsight()
+        if ended == "end" and job.metrics.count and options.hindsight is not False:
             if ticker is not None:
                 ticker.say("looking for the best in hindsight; Ctrl-C leaves it out")
             back = look_back(job, options.file, stopper, any_size=options.hindsight is True)
         if ticker is not None:
             ticker.end()
-        document = results(job, ended, back).to_json()
+        document = results_of(job, ended, back).to_json()
     if back.why and options.hindsight:
         print(f"no best in hindsight: {back.why}", file=sys.stderr)
     if why is not None:
         print(f"onlinevi: {why}", file=sys.stderr)
     elif not document["summary"]["events"]:
         raise ValueError(f"{options.file} has no row that can be used")
-    wrote = _write(options.out, document) if options.out is not None else []
-    _tell(document, wrote, as_json=options.json)
+    paths = _write(options.out, document) if options.out is not None else []
+    _print(document, paths, as_json=options.json)
     return 2 if why is not None else stopper.code
 
 
 def _write(out: Path, document: dict[str, Any]) -> list[Path]:
-    wrote = [write_json(out / "run.json", document), out / "model.ovi"]
+    paths = [write_json(out / "run.json", document), out / "model.ovi"]
     if find_spec("plotly") is not None:
         from onlinevi.runs import write_report
 
-        wrote.append(write_report(document, out / "report.html"))
-    return [path for path in wrote if path.exists()]
+        paths.append(write_report(document, out / "report.html"))
+    return [path for path in paths if path.exists()]
 
 
-def _tell(document: dict[str, Any], wrote: list[Path], *, as_json: bool) -> None:
+def _print(document: dict[str, Any], paths: list[Path], *, as_json: bool) -> None:
     summary, task = document["summary"], document["head"]["task"]
     if as_json:
-        told = {name: value for name, value in summary.items() if name != "bad_rows"}
-        told |= {"bad_rows": summary["bad_rows"]["count"], "task": task["kind"], "target": task["target"]}
+        facts = {name: value for name, value in summary.items() if name != "bad_rows"}
+        facts |= {"bad_rows": summary["bad_rows"]["count"], "task": task["kind"], "target": task["target"]}
         best, regret = document["hindsight"], document["regret"] or {}
-        told["hindsight"] = best["value"] if best else None
-        told["no_hindsight"] = document["without_hindsight"] or None
+        facts["hindsight"] = best["value"] if best else None
+        facts["no_hindsight"] = document["without_hindsight"] or None
         for name, part in (("regret", "observed"), ("certified_regret", "certified")):
-            told[name] = values[-1] if (values := regret.get(part)) else None
-        print(json.dumps(told | {"wrote": [str(path) for path in wrote]}, ensure_ascii=False))
+            facts[name] = values[-1] if (values := regret.get(part)) else None
+        print(json.dumps(facts | {"wrote": [str(path) for path in paths]}, ensure_ascii=False))
         return
     print(f"{task['sentence']}.")
     from onlinevi.runs import Results, headline
@@ -145,5 +160,5 @@ def _tell(document: dict[str, Any], wrote: list[Path], *, as_json: bool) -> None
         print(bad_rows(summary["bad_rows"]["count"]) + " left out.")
     if summary["seconds"]:
         print(f"{summary['seconds']:.1f} s.")
-    if wrote:
-        print("Wrote " + ", ".join(map(str, wrote)) + ".")
+    if paths:
+        print(wrote(paths))

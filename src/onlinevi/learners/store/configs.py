@@ -128,8 +128,9 @@ class Decoder:
         kind = self._known.get(name) if isinstance(name, str) else None
         if kind is None:
             raise CheckpointError(
-                f"it holds a {name!r}, which this version does not know: if it is a class of yours, call "
-                "ovi.checkpoint.register() with it first; else upgrade onlinevi"
+                f"it holds a {name!r}, which this version does not know: if it is a class of yours, import it first (on the "
+                "command line by --import package.module), and let it have a name, or call ovi.checkpoint.register() with it; "
+                "else upgrade onlinevi"
             )
         settings = {field: self.decode(item) for field, item in data.items() if field != "is"}
         try:

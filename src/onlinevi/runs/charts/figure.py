@@ -10,7 +10,7 @@ import numpy as np
 
 from onlinevi.engine import Vector, __version__
 from onlinevi.guarantees import Certificate, Hindsight
-from onlinevi.learners import AutoTrace, Trace, reliability
+from onlinevi.learners import Trace, reliability
 from onlinevi.runs.charts.chart import Axis, Chart, Line
 from onlinevi.runs.charts.of_results import FIGURE, PassResults
 from onlinevi.runs.charts.style import first_step, rule_roles, stacked_widths
@@ -47,9 +47,9 @@ def plot(
     ['Loss', 'Regret', 'Weights']
     """
     taken = [certificates] if isinstance(certificates, Certificate) else list(certificates)
-    auto = trace if isinstance(trace, AutoTrace) else None  # what is asked of it below is asked here alone
-    named = _named(len(trace.mean), names, intercept=auto is not None)
-    calibration, intervals = _calibration(trace, auto, y)
+    inputs = getattr(trace.learner, "inputs", None)
+    named = _named(len(trace.mean), names, intercept=inputs is not None and inputs.intercept)
+    calibration, intervals = _calibration(trace, y)
     results = PassResults(
         IN_MEMORY,
         trace=part.LossCurve(trace.steps.tolist(), trace.loss.tolist(), trace.average_loss.tolist()),
@@ -82,25 +82,25 @@ def _named(dim: int, names: Sequence[str] | None, *, intercept: bool) -> list[st
     raise ValueError(f"{len(names)} names for {dim - len(first)} features: needs one a feature")
 
 
-def _calibration(trace: Trace, auto: AutoTrace | None, y: Any) -> tuple[Any, Any]:
+def _calibration(trace: Trace, y: Any) -> tuple[Any, Any]:
     """Bins of probabilities for classes; for numbers and counts the coverage so far, and the last intervals."""
     if y is None:
         return None, None
-    if auto is None:
+    if trace.probability is None and not hasattr(trace.learner, "coverage"):
         raise ValueError("y shows whether probabilities and intervals were right: needs a trace of auto; leave it out")
     labels = np.asarray(y, dtype=float)
     if labels.shape != trace.steps.shape:
         raise ValueError(
             f'{labels.shape} labels for {len(trace.steps)} recorded events: needs those of this pass, and record="all"'
         )
-    if auto.state.calibrated is None:
-        bins = reliability(auto.probability, labels)
+    if trace.probability is not None:
+        bins = reliability(trace.probability, labels)
         return part.ReliabilityBins(bins.predicted.tolist(), bins.observed.tolist(), bins.count.tolist()), None
-    columns = [column[1:] for column in (trace.steps, auto.lower, auto.upper, labels)]  # the first event has no interval
+    columns = [column[1:] for column in (trace.steps, trace.lower, trace.upper, labels)]  # the first event has no interval
     steps, lower, upper, labels = columns
     held = np.cumsum((lower <= labels) & (labels <= upper)) / np.arange(1.0, len(labels) + 1.0)
     late = len(held) // 20  # the share of a handful is far from any other
-    curve = part.CoverageCurve(steps[late:].tolist(), held[late:].tolist(), auto.state.calibrated.target)
+    curve = part.CoverageCurve(steps[late:].tolist(), held[late:].tolist(), trace.learner.coverage)
     return curve, tuple(column[-LAST:] for column in columns)
 
 

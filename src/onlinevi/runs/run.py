@@ -1,33 +1,86 @@
-"""Drive a job through a source: open or resume, checkpoint, stop when told, and end with everything written."""
+"""A job driven through a source: opened or resumed, checkpointed, stopped when told, and ended with everything written."""
 
 from __future__ import annotations
 
+import signal
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from onlinevi.data import BadInput, Stream, open_stream
+from onlinevi.data import BadInput, Batch, Stream, open_stream
 from onlinevi.engine import Vector
 from onlinevi.learners import Forecast
-from onlinevi.runs.arrow_table import ArrowTable
+from onlinevi.runs.checkpoint import load_job, save_job
 from onlinevi.runs.job import Job
-from onlinevi.runs.left_out import LeftOut
-from onlinevi.runs.predicting import absent_columns
-from onlinevi.runs.predictions import Predictions, check_format, columns_of, open_table
-from onlinevi.runs.saved import load_job, save_job
+from onlinevi.runs.predictions import Predictions, absent_columns, columns_of
+from onlinevi.runs.rejected import Rejected
 from onlinevi.runs.settings import Settings
-from onlinevi.runs.stopper import Stopper
-from onlinevi.runs.text_table import TextFile
+from onlinevi.runs.writers import ArrowTable, TextFile, check_format, open_table
 
 Ended: TypeAlias = Literal["end", "interrupted", "bad row"]
 SAME_COLUMNS = ("target", "task", "missing", "keep", "drop", "max_categories", "hash_bits")
 """The settings that make the columns of a run what they are."""
 
 Watch: TypeAlias = Callable[[Job, Stream], None]
+
+
+class Stopped(BaseException):
+    """A signal came while waiting for rows, which may never come."""
+
+
+class Stopper:
+    """Ctrl-C and SIGTERM: at once while waiting for rows, behind the batch while learning from it.
+
+    ``code`` is the exit code once a signal has come: 130 or 143.
+    """
+
+    def __init__(self) -> None:
+        self.code = 0
+        self._waiting = False
+
+    def __call__(self, number: int, frame: Any = None) -> None:
+        """The handler. A second signal stops whatever goes on."""
+        if self.code:
+            raise KeyboardInterrupt
+        self.code = 128 + number
+        if self._waiting:
+            raise Stopped
+
+    def next(self, stream: Stream) -> Batch | None:
+        """The next batch; None at the end, or when told to stop."""
+        try:
+            with self.waiting():
+                return None if self.code else next(stream, None)
+        except Stopped:
+            return None
+
+    @contextmanager
+    def waiting(self) -> Iterator[None]:
+        """Where a signal raises ``Stopped``."""
+        try:
+            self._waiting = True
+            yield
+        finally:
+            self._waiting = False
+
+    @contextmanager
+    def listening(self) -> Iterator[None]:
+        """Until the end of the ``with``; only the main thread hears of signals."""
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        before = {number: signal.signal(number, self) for number in (signal.SIGINT, signal.SIGTERM)}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
 
 
 @dataclass(frozen=True)
@@ -55,24 +108,24 @@ class Run:
         self.places = places
         before = self._checkpointed(settings) if resume else None
         position = None if before is None else before.position
-        bad = LeftOut(places.bad_rows) if before is None else before.left_out
+        rejected = Rejected(places.bad_rows) if before is None else before.rejected
         first = settings.first_row if position is None else 0
-        self.stream = open_stream(places.source, bad=bad, skip_rows=first, end_row=settings.end_row, resume=position)
-        self.job = before or self._started(settings, bad)
+        self.stream = open_stream(places.source, bad=rejected, skip_rows=first, end_row=settings.end_row, resume=position)
+        self.job = before or self._started(settings, rejected)
         self.stream.numbers |= self.job.schema.numbers
         self.resumed = before is not None
         self._table = self._open_predictions()
-        self._saved_at = self.job.account.count
+        self._saved_at = self.job.metrics.count
 
-    def _started(self, settings: Settings, bad: LeftOut) -> Job:
+    def _started(self, settings: Settings, rejected: Rejected) -> Job:
         if settings.prepare_like is None:
-            return Job(settings, settings.schema(self.stream.peek()), bad=bad)
+            return Job(settings, settings.schema(self.stream.peek()), rejected=rejected)
         model = load_job(settings.prepare_like)
         for name in SAME_COLUMNS:
             was, now = getattr(model.settings, name), getattr(settings, name)
             if was != now:
                 raise ValueError(f"{settings.prepare_like} was made with {name}={was!r}, not {now!r}: its columns are others")
-        job = Job(settings, model.schema, bad=bad)
+        job = Job(settings, model.schema, rejected=rejected)
         job.prepared_by = model.state.inputs
         if absent := absent_columns(job, self.stream):
             raise ValueError(f"{self.places.source} lacks columns of {settings.prepare_like}: {', '.join(absent)}")
@@ -101,27 +154,27 @@ class Run:
         table = open_table(path, columns_of(job.kind, labels=True), job.notes.get("predictions"))
         predictions = Predictions(job.kind, lambda: job.class_names, table)
 
-        def hears(rows: Any, y: Vector, forecast: Forecast, loss: Vector) -> None:
+        def on_rows(rows: Any, y: Vector, forecast: Forecast, loss: Vector) -> None:
             predictions.add(rows, forecast, y, loss)
 
-        job.hears = hears
+        job.on_rows = on_rows
         return table
 
     def go(self, stopper: Stopper, watch: Watch | None = None) -> tuple[Ended, BadInput | None]:
         """To the end, to a bad row, or until stopped behind a batch; then the checkpoint is written."""
         ended, why, begun = "end", None, time.monotonic()
-        spent, begun_with = self.job.seconds, self.job.account.count
+        spent, begun_with = self.job.seconds, self.job.metrics.count
         try:
             while (batch := stopper.next(self.stream)) is not None:
                 self.job.take(batch, self.stream.position)
-                self.job.clock.add(np.array([[self.job.account.count, spent + time.monotonic() - begun]]))
-                if self.job.account.count - self._saved_at >= self.places.every:
+                self.job.clock.add(np.array([[self.job.metrics.count, spent + time.monotonic() - begun]]))
+                if self.job.metrics.count - self._saved_at >= self.places.every:
                     self._save()
                 if watch is not None:
                     watch(self.job, self.stream)
             ended = "interrupted" if stopper.code else "end"
         except BadInput as error:
-            if error.refused is None and self.job.account.count == begun_with:  # not this source's rows: nothing has happened
+            if error.refused is None and self.job.metrics.count == begun_with:  # not this source's rows: nothing has happened
                 raise
             ended, why = "bad row", error
         if ended == "end":
@@ -138,13 +191,13 @@ class Run:
             self.job.notes["predictions"] = self._table.place()
         if self.places.checkpoint is not None:
             save_job(self.places.checkpoint, self.job)
-        self._saved_at = self.job.account.count
+        self._saved_at = self.job.metrics.count
 
     def __enter__(self) -> Run:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.stream.close()
-        self.job.left_out.close()
+        self.job.rejected.close()
         if self._table is not None:
             self._table.close()

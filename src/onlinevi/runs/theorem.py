@@ -9,13 +9,13 @@ from onlinevi.guarantees import bounds
 from onlinevi.runs.job import Job
 
 
-def promised(job: Job) -> Callable[[int], float] | None:
+def promised_regret(job: Job) -> Callable[[int], float] | None:
     """The most that the regret can be, a row, after so many events, against every point of the rule's box; None without one.
 
     No prepared value exceeds the squash c, so no row of d columns and the intercept is longer than √(1 + c²·d).
     """
     leaf = None if job.state is None else job.state.alone()
-    if leaf is None or job.settings.delay or job.lacked:
+    if leaf is None or job.settings.delay or job.had_missing:
         return None
     plan, squash = leaf.plan, job.learner.inputs.squash
     if squash is None or not math.isfinite(plan.loss.lipschitz):

@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from onlinevi.data import Policy, Refused, Stop
-from onlinevi.runs.lines import Lines
+from onlinevi.runs.writers import ResumableFile
 
 FIRST = 20
 """So many are kept to be shown."""
 
 
-class LeftOut:
+class Rejected:
     """A policy for bad rows: "stop", "skip", or the file that they are written to, as lines of JSON; goes on from ``saved``.
 
     A reader looks ahead, so a row counts only when the run has come to it.
@@ -23,7 +23,7 @@ class LeftOut:
     def __init__(self, policy: str = "stop", saved: dict[str, Any] | None = None) -> None:
         before = saved or {"count": 0, "reasons": {}, "first": [], "file": None}
         self._stop: Policy | None = Stop() if policy == "stop" else None
-        self._file = None if policy in ("stop", "skip") else Lines(Path(policy), before["file"])
+        self._file = None if policy in ("stop", "skip") else ResumableFile(Path(policy), before["file"])
         self._ahead: list[Refused] = []
         self.count: int = before["count"]
         self.reasons: Counter[str] = Counter(before["reasons"])
@@ -48,6 +48,7 @@ class LeftOut:
         return max((refused.row + 1 for refused in due), default=0)
 
     def to_json(self) -> dict[str, Any]:
+        """The counts, and how far its file has been written."""
         place = None if self._file is None else self._file.place()
         return {"count": self.count, "reasons": dict(self.reasons), "first": self.first, "file": place}
 

@@ -10,14 +10,14 @@ from typing import Any
 from onlinevi.data import Schema
 from onlinevi.learners import Plan
 from onlinevi.runs.job import Job
-from onlinevi.runs.left_out import FIRST
+from onlinevi.runs.rejected import FIRST
 
 _REMEDY = "run one shard first, and the others with --prepare-like its model"
 
 
 def merge_jobs(jobs: Mapping[str, Job]) -> Job:
     """One model from those of shards, given by name: prior + Σ (shard − prior). For predictions; it learns no more."""
-    (name, first), *others = sorted(_checked(jobs), key=lambda own: -len(own[1].class_names))  # it knows all classes
+    (name, first), *others = sorted(_checked(jobs), key=lambda named: -len(named[1].class_names))  # it knows all classes
     for other_name, other in others:
         _check_alike(f"{name} and {other_name}", first, other)
     _check_apart(jobs)
@@ -29,11 +29,11 @@ def merge_jobs(jobs: Mapping[str, Job]) -> Job:
     merged.merged = tuple(itertools.chain.from_iterable(job.origins for job in shards))
     merged.notes["started"] = min(str(job.notes.get("started", "")) for job in shards)
     for job in shards:
-        merged.account.totals = merged.account.totals + job.account.totals
-        merged.account.bins = merged.account.bins + job.account.bins
-        merged.left_out.count += job.left_out.count
-        merged.left_out.reasons.update(job.left_out.reasons)
-        merged.left_out.first += job.left_out.first[: FIRST - len(merged.left_out.first)]
+        merged.metrics.totals = merged.metrics.totals + job.metrics.totals
+        merged.metrics.bins = merged.metrics.bins + job.metrics.bins
+        merged.rejected.count += job.rejected.count
+        merged.rejected.reasons.update(job.rejected.reasons)
+        merged.rejected.first += job.rejected.first[: FIRST - len(merged.rejected.first)]
     return merged
 
 

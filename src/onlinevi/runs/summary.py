@@ -10,8 +10,8 @@ import numpy as np
 from onlinevi.data import ONE
 from onlinevi.guarantees import certificate
 from onlinevi.runs.job import Job
-from onlinevi.runs.outcome import results
 from onlinevi.runs.report.document import to_plain
+from onlinevi.runs.results import results_of
 
 
 class Certified(NamedTuple):
@@ -26,25 +26,25 @@ class Certified(NamedTuple):
     """No such weights have an average loss below this."""
 
 
-def described(job: Job) -> dict[str, Any]:
-    """JSON values."""
-    found = results(job)
-    summary, position = found.summary, job.position
+def summarise(job: Job) -> dict[str, Any]:
+    """The facts as JSON values: what ``onlinevi info`` prints."""
+    results = results_of(job)
+    summary, position = results.summary, job.position
     assert summary is not None
     document: dict[str, Any] = to_plain(
         {
-            "task": found.head.task,
+            "task": results.head.task,
             "events": summary.events,
             "average_loss": summary.average_loss,
             "error_rate": summary.error_rate,
             "coverage": summary.coverage,
             "bad_rows": summary.bad_rows.count,
-            "learner": found.head.settings,
+            "learner": results.head.settings,
             "settings": job.settings.to_json(),
-            "source": asdict(found.head.source) | {"bytes": None if position is None else position.bytes},
+            "source": asdict(results.head.source) | {"bytes": None if position is None else position.bytes},
             "learned_from": [str(origin) for origin in job.origins],
-            "started": found.head.started,
-            "version": found.head.version,
+            "started": results.head.started,
+            "version": results.head.version,
             "schema": schema_of(job),
             "certificate": certified(job)._asdict(),
             "features": [*(["intercept"] if job.learner.inputs.intercept else []), *_names(job)],
@@ -75,7 +75,7 @@ def schema_of(job: Job) -> dict[str, Any]:
 
 
 def certified(job: Job) -> Certified:
-    """What is certain of the regret, in words and numbers."""
+    """What is certain of a run's regret, in words and numbers."""
     if job.settings.delay:
         return Certified("Labels came late: what is certain of decisions made at once does not speak of this run.")
     if job.merged:
@@ -87,12 +87,12 @@ def certified(job: Job) -> Certified:
     except ValueError as error:
         return Certified(f"Nothing is certain of the regret: {error}.")
     # No loss but that of counts falls below 0, so none can be beaten by more than itself.
-    little = ", which says little" if job.kind != "counts" and within >= job.account.average_loss else ""
+    little = ", which says little" if job.kind != "counts" and within >= job.metrics.average_loss else ""
     sentence = (
         f"Certain, whatever the data: no fixed weights of the prepared columns with a norm up to that of those "
         f"learned, {radius:.3g}, beat the average loss by more than {within:.4g}{little}."
     )
-    return Certified(sentence, radius, within, job.account.average_loss - within)
+    return Certified(sentence, radius, within, job.metrics.average_loss - within)
 
 
 def _within(state: Any) -> tuple[float, float]:
@@ -104,8 +104,8 @@ def _within(state: Any) -> tuple[float, float]:
 
 def _certified_classes(job: Job, state: Any) -> Certified:
     """Each class has a yes or no question of its own, and a certificate for it; of the classes together there is none."""
-    within = {name: _within(own)[1] for name, own in zip(job.class_names, state.by_class(), strict=False)}
-    paid = [own.average_loss for own in state.by_class()]
+    within = {name: _within(one)[1] for name, one in zip(job.class_names, state.by_class(), strict=False)}
+    paid = [one.average_loss for one in state.by_class()]
     little = [name for name, loss in zip(within, paid, strict=True) if within[name] >= loss]
     return Certified(
         "Certain, whatever the data, of each class against the rest: no fixed weights of the prepared columns with a norm up "
@@ -121,14 +121,14 @@ def weights(job: Job) -> list[dict[str, Any]]:
     states = job.state.by_class()
     inputs, names = job.learner.inputs, job.class_names if len(states) > 1 else (None,)
     raw = [inputs.raw_weights(state.inputs, state.mean, state.std) for state in states]
-    found = [
+    features = [
         ({} if name is None else {"class": name}) | {"name": job.schema.name(place), "mean": float(mean), "std": float(std)}
-        for name, own in zip(names, raw, strict=False)
-        for place, (mean, std) in enumerate(zip(own.weights, np.asarray(own.std), strict=True))
+        for name, one in zip(names, raw, strict=False)
+        for place, (mean, std) in enumerate(zip(one.weights, np.asarray(one.std), strict=True))
     ]
-    return sorted(found, key=lambda one: -abs(one["mean"]) / (one["std"] or 1.0))
+    return sorted(features, key=lambda feature: -abs(feature["mean"]) / (feature["std"] or 1.0))
 
 
 def _names(job: Job) -> list[str]:
-    """Of the features that the learner has."""
+    """The names of the features that the learner has."""
     return [job.schema.name(place) for place in range(job.state.inputs.dim)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections import deque
 from pathlib import Path
 from typing import Any
@@ -10,9 +11,8 @@ import numpy as np
 
 from onlinevi.data import Position, Schema
 from onlinevi.learners import CheckpointError, load, save
-from onlinevi.runs.job import Job, Waiting
-from onlinevi.runs.left_out import LeftOut
-from onlinevi.runs.origin import Origin
+from onlinevi.runs.job import Job, Origin, Waiting
+from onlinevi.runs.rejected import Rejected
 from onlinevi.runs.settings import Settings
 
 KEY = "onlinevi job"
@@ -30,12 +30,12 @@ def save_job(path: str | Path, job: Job) -> None:
         "schema": job.schema.to_json(),
         "position": None if job.position is None else job.position.to_json(),
         "merged": [origin.to_json() for origin in job.merged],
-        "account": job.account.to_json(),
-        "moments": job.moments.to_json(),
+        "account": job.metrics.to_json(),
+        "moments": job.snapshots.to_json(),
         "joins": job.joins,
         "clock": job.clock.to_json(),
-        "left_out": job.left_out.to_json(),
-        "waiting": [[own.number, _row(own.X), own.y.tolist()] for own in job.waiting],
+        "left_out": job.rejected.to_json(),
+        "waiting": [[late.number, _row(late.X), late.y.tolist()] for late in job.waiting],
         "notes": job.notes,
     }
     save(path, job.learner, job.state, extra=extra)
@@ -48,7 +48,8 @@ def load_job(path: str | Path, *, bad_rows: str = "skip") -> Job:
         raise CheckpointError(f"{path}: it holds a learner, but no run of a file: read it with ovi.load")
     if extra[KEY] != VERSION:
         raise CheckpointError(f"{path}: its run has version {extra[KEY]}, this onlinevi knows {VERSION}: upgrade it")
-    job = Job(Settings(**extra["settings"]), Schema.from_json(extra["schema"]), bad=LeftOut(bad_rows, extra["left_out"]))
+    _check_imported(path, extra["settings"])
+    job = Job(Settings(**extra["settings"]), Schema.from_json(extra["schema"]), rejected=Rejected(bad_rows, extra["left_out"]))
     # Files from before a run looked back: as if all columns had been there from the start, which a replay checks.
     job.first_schema = Schema.from_json(extra.get("first_schema") or extra["schema"])
     job.joins = extra.get("joins", [[0, state.inputs.dim]])
@@ -56,17 +57,28 @@ def load_job(path: str | Path, *, bad_rows: str = "skip") -> Job:
     job.prepared_by = state.inputs if job.settings.prepare_like is not None else None
     job.position = None if extra["position"] is None else Position.from_json(extra["position"])
     job.merged = tuple(map(Origin.from_json, extra.get("merged", ())))
-    job.account.put(extra["account"])
-    job.moments.put(extra["moments"])
+    job.metrics.restore(extra["account"])
+    job.snapshots.restore(extra["moments"])
     if "clock" in extra:
-        job.clock.put(extra["clock"])
+        job.clock.restore(extra["clock"])
     job.waiting = deque(Waiting(number, _matrix(row), np.array(y)) for number, row, y in extra["waiting"])
     job.notes = extra["notes"]
     return job
 
 
+def _check_imported(path: str | Path, settings: dict[str, Any]) -> None:
+    """Refuse to import what a file names: nothing in a file is run."""
+    for argument in ("loss", "rule", "family"):
+        module, colon, _ = str(settings.get(argument)).partition(":")
+        if colon and module not in sys.modules:
+            raise CheckpointError(
+                f"{path}: it was learned with {argument}={settings[argument]!r}, and a file imports nothing by itself: import "
+                f"{module} first, on the command line by --import {module}"
+            )
+
+
 def _row(X: Any) -> Any:
-    """One row; JSON has no NaN."""
+    """One row as JSON, which has no NaN."""
     if hasattr(X, "tocsr"):
         return {"width": X.shape[1], "at": X.indices.tolist(), "values": _values(X.data)}
     return _values(X[0])

@@ -1,4 +1,4 @@
-"""Several learners on one source: rows are read and encoded once, and each learner takes the same."""
+"""Several rules on one source: rows are read and encoded once, and each rule takes the same."""
 
 from __future__ import annotations
 
@@ -13,15 +13,13 @@ import numpy as np
 
 from onlinevi.data import BadInput, Batch, Encoded, Position, Schema, Stream, encode, open_stream
 from onlinevi.engine import Vector
-from onlinevi.runs.account import LOSS, STEP
 from onlinevi.runs.job import Job, begin
-from onlinevi.runs.left_out import LeftOut
-from onlinevi.runs.moments import certified_regret
-from onlinevi.runs.outcome import results
+from onlinevi.runs.metrics import LOSS, STEP, certified_regret
+from onlinevi.runs.rejected import Rejected
 from onlinevi.runs.report.document import to_plain
-from onlinevi.runs.running import Ended
+from onlinevi.runs.results import results_of
+from onlinevi.runs.run import Ended, Stopper
 from onlinevi.runs.settings import Settings
-from onlinevi.runs.stopper import Stopper
 
 
 @dataclass(frozen=True)
@@ -47,11 +45,11 @@ class Standing:
     """Why it is out, or refused a row first, in words."""
 
 
-class Contestant:
+class Entrant:
     """A job that plays on its own: what it refuses, or what ends it, is no concern of the others."""
 
     def __init__(self, settings: Settings, schema: Schema) -> None:
-        self.job = Job(settings, schema, bad=LeftOut("skip"))
+        self.job = Job(settings, schema, rejected=Rejected("skip"))
         self.seconds = 0.0
         self.ended: str | None = None
         """Why it plays no more, in words."""
@@ -65,7 +63,7 @@ class Contestant:
         try:
             self.job.learn(source, schema, rows, position)
         except (ValueError, ArithmeticError, MemoryError) as error:
-            self.ended = f"out behind row {self.job.account.count:,}: {error}"
+            self.ended = f"out behind row {self.job.metrics.count:,}: {error}"
         self.seconds += time.monotonic() - begun
 
     def _warm_up(self, rows: Encoded) -> None:
@@ -76,18 +74,18 @@ class Contestant:
 
     @property
     def standing(self) -> Standing:
-        job, left_out = self.job, self.job.left_out
-        classes, known = job.kind == "classes", job.account.count > 0
-        first = f"row {left_out.first[0]['row']}: {left_out.first[0]['reason']}" if left_out.count else None
+        job, rejected = self.job, self.job.rejected
+        classes, known = job.kind == "classes", job.metrics.count > 0
+        first = f"row {rejected.first[0]['row']}: {rejected.first[0]['reason']}" if rejected.count else None
         return Standing(
             rule=job.settings.rule,
-            events=job.account.count,
-            average_loss=job.account.average_loss,
-            error_rate=1.0 - job.account.hit_rate if classes and known else None,
-            coverage=None if classes or not known else job.account.hit_rate,
+            events=job.metrics.count,
+            average_loss=job.metrics.average_loss,
+            error_rate=1.0 - job.metrics.hit_rate if classes and known else None,
+            coverage=None if classes or not known else job.metrics.hit_rate,
             certified_regret=certified_regret(job.state) if known and not job.settings.delay else None,
             seconds=self.seconds,
-            refused=left_out.count,
+            refused=rejected.count,
             out=self.ended is not None,
             why=self.ended or first,
         )
@@ -95,7 +93,7 @@ class Contestant:
     @property
     def curve(self) -> tuple[Vector, Vector]:
         """Steps, and the average loss up to each."""
-        table = self.job.account.curve.table
+        table = self.job.metrics.curve.table
         return table[:, STEP], table[:, LOSS] / table[:, STEP]
 
 
@@ -112,18 +110,18 @@ class Comparison:
         """Rules that cannot play at all, and why."""
         asked = []
         for rule in dict.fromkeys(rules):
-            own = replace(settings, rule=rule)
+            alone = replace(settings, rule=rule)
             try:
-                asked.append(replace(own, family=family))
+                asked.append(replace(alone, family=family))
             except ValueError as error:
                 self.unfit[rule] = str(error)
         if not asked:
             raise ValueError("; ".join(self.unfit.values()) or "no rule to compare: name one at least")
-        self.left_out = LeftOut(bad_rows)
-        self.stream: Stream = open_stream(source, bad=self.left_out, skip_rows=settings.first_row, end_row=settings.end_row)
+        self.rejected = Rejected(bad_rows)
+        self.stream: Stream = open_stream(source, bad=self.rejected, skip_rows=settings.first_row, end_row=settings.end_row)
         self.schema = settings.schema(self.stream.peek())
         self.stream.numbers |= self.schema.numbers
-        self.contestants = [Contestant(own, self.schema) for own in asked]
+        self.entrants = [Entrant(each, self.schema) for each in asked]
 
     def go(self, stopper: Stopper, watch: Callable[[Comparison], None] | None = None) -> tuple[Ended, BadInput | None]:
         """To the end, to a bad row, or until stopped behind a batch."""
@@ -136,54 +134,54 @@ class Comparison:
             return "bad row", error
         if stopper.code:
             return "interrupted", None
-        self.left_out.settle()
+        self.rejected.settle()
         return "end", None
 
     def _take(self, batch: Batch, position: Position) -> None:
         try:
-            self.schema, rows = encode(self.schema, batch, self.left_out)
+            self.schema, rows = encode(self.schema, batch, self.rejected)
         except BadInput as stopped:
             good = 0 if stopped.refused is None else int(np.searchsorted(batch.rows, stopped.refused.row))
             if good:
                 self._take(batch.slice(0, good), position)
             raise
-        for own in self.contestants:
-            own.learn(batch.source, self.schema, rows, position)
-        if all(own.ended is not None for own in self.contestants):
-            raise ValueError(f"no rule can play on; {self.contestants[0].job.settings.rule} is {self.contestants[0].ended}")
-        self.left_out.settle(position.rows)
+        for entrant in self.entrants:
+            entrant.learn(batch.source, self.schema, rows, position)
+        if all(entrant.ended is not None for entrant in self.entrants):
+            raise ValueError(f"no rule can play on; {self.entrants[0].job.settings.rule} is {self.entrants[0].ended}")
+        self.rejected.settle(position.rows)
 
     @property
-    def leader(self) -> Contestant:
+    def leader(self) -> Entrant:
         """The one with the lowest average loss so far."""
-        playing = [own for own in self.contestants if own.ended is None] or self.contestants
-        return min(playing, key=lambda own: own.job.account.average_loss)
+        playing = [entrant for entrant in self.entrants if entrant.ended is None] or self.entrants
+        return min(playing, key=lambda entrant: entrant.job.metrics.average_loss)
 
     @property
     def standings(self) -> list[Standing]:
         """The lowest average loss first; those that are out last."""
         unfit = [Standing(rule, 0, math.nan, None, None, None, 0.0, 0, True, why) for rule, why in self.unfit.items()]
-        played = [own.standing for own in self.contestants]
-        return sorted(played + unfit, key=lambda own: (own.out, math.isnan(own.average_loss), own.average_loss))
+        played = [entrant.standing for entrant in self.entrants]
+        return sorted(played + unfit, key=lambda one: (one.out, math.isnan(one.average_loss), one.average_loss))
 
     @property
     def curves(self) -> dict[str, tuple[Vector, Vector]]:
-        """Of each rule that has played, the lowest in the end first."""
-        played = {own.job.settings.rule: own.curve for own in self.contestants if own.job.account.count}
-        return {own.rule: played[own.rule] for own in self.standings if own.rule in played}
+        """The curve of each rule that has played, the lowest in the end first."""
+        played = {entrant.job.settings.rule: entrant.curve for entrant in self.entrants if entrant.job.metrics.count}
+        return {standing.rule: played[standing.rule] for standing in self.standings if standing.rule in played}
 
     def to_json(self, ended: Ended) -> dict[str, Any]:
         """JSON values: what was asked, and how each rule has done."""
-        head, position, curves = results(self.contestants[0].job).head, self.stream.position, self.curves
+        head, position, curves = results_of(self.entrants[0].job).head, self.stream.position, self.curves
         parts = {rule: dict(zip(("steps", "average_loss"), curve, strict=True)) for rule, curve in curves.items()}
         document: dict[str, Any] = to_plain(
             {
                 "task": head.task,
                 "loss": head.settings["loss"],
                 "source": {"path": position.source, "sha256": position.sha256, "rows": position.rows},
-                "bad_rows": self.left_out.count,
+                "bad_rows": self.rejected.count,
                 "stopped": ended,
-                "rules": [asdict(own) | {"curve": parts.get(own.rule)} for own in self.standings],
+                "rules": [asdict(standing) | {"curve": parts.get(standing.rule)} for standing in self.standings],
             }
         )
         return document
@@ -193,4 +191,4 @@ class Comparison:
 
     def __exit__(self, *_: object) -> None:
         self.stream.close()
-        self.left_out.close()
+        self.rejected.close()

@@ -14,7 +14,7 @@ from onlinevi.guarantees import hindsight
 from onlinevi.runs.job import Job
 from onlinevi.runs.replay import NotAgain, replay, too_many
 from onlinevi.runs.report.results import Best
-from onlinevi.runs.stopper import Stopped, Stopper
+from onlinevi.runs.run import Stopped, Stopper
 
 MOST_VALUES = 1 << 21
 """Values of rows that are read once more without being asked for: 16 MB."""
@@ -25,28 +25,28 @@ REACH = 20.0
 
 
 @dataclass(frozen=True, eq=False)
-class LookedBack:
+class InHindsight:
     """The best fixed weights, and their total loss behind each event; or why there are none."""
 
     best: Best | None = None
-    lost: Vector | None = None
+    total_loss: Vector | None = None
     why: str = ""
 
 
-def look_back(job: Job, source: str, stopper: Stopper, *, any_size: bool = False) -> LookedBack:
+def look_back(job: Job, source: str, stopper: Stopper, *, any_size: bool = False) -> InHindsight:
     """Of a run that came to the end of its source, which is read once more."""
     try:
         _check(job, any_size=any_size)
         X, y = replay(job, source, stopper, None if any_size else MOST_VALUES)
         box, among = _comparators(job, y)
         with stopper.waiting():  # Ctrl-C ends the search alone
-            found = hindsight(X, y, loss=job.learner.loss, box=box)
+            best = hindsight(X, y, loss=job.learner.loss, box=box)
     except Stopped:
-        return LookedBack(why="the search for it was interrupted")
+        return InHindsight(why="the search for it was interrupted")
     except ValueError as error:
-        return LookedBack(why=str(error))
-    lost = np.cumsum(job.learner.loss(y, X @ found.mean).value)
-    return LookedBack(Best(found.value, found.gap, among), lost)
+        return InHindsight(why=str(error))
+    total_loss = np.cumsum(job.learner.loss(y, X @ best.mean).value)
+    return InHindsight(Best(best.value, best.gap, among), total_loss)
 
 
 def _check(job: Job, *, any_size: bool) -> None:

@@ -1,0 +1,181 @@
+"""What the commands share: options that mean the same everywhere, and small things that they read and write."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Iterable
+from importlib import import_module
+from pathlib import Path
+from typing import Any, BinaryIO, TypeAlias, get_args
+
+from onlinevi.beliefs import Family
+from onlinevi.engine import named
+from onlinevi.learners import losses_of, replace_file
+from onlinevi.losses import Target
+from onlinevi.rules import Rule
+from onlinevi.runs import DEFAULT_LOSS, Settings
+
+Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
+"""What a command is added to."""
+
+TASKS: tuple[Target, ...] = get_args(Target)
+SETTINGS = ("target", "task", "loss", "level", "coverage", "missing", "keep", "drop", "delay", "max_categories", "hash_bits")
+"""The options that are settings of a run under the same name."""
+OF_YOURS = "or one of yours as package.module:Class"
+
+
+def rules() -> tuple[str, ...]:
+    """The rules by their names, the default first."""
+    return ("auto", *named(Rule))
+
+
+def add_settings(command: argparse.ArgumentParser) -> None:
+    """Add the file, the target, and the options of ``SETTINGS``, ``--rows`` and ``--bad-rows``."""
+    command.add_argument(
+        "file",
+        metavar="FILE",
+        help="CSV, NDJSON, Parquet, Arrow or LIBSVM, packed or not, or a folder of such files; - is standard input",
+    )
+    task = command.add_argument_group("what to predict")
+    task.add_argument("--target", required=True, metavar="COL", help="the column to predict; label in LIBSVM files")
+    task.add_argument(
+        "--task",
+        choices=TASKS,
+        help="what the labels are (default: by their looks); say classes where they are codes such as 1, 2, 3",
+    )
+    task.add_argument(
+        "--loss",
+        metavar="NAME",
+        help=f"what a prediction costs: {_losses()}; {OF_YOURS} (default: the first of its task)",
+    )
+    task.add_argument(
+        "--level",
+        type=float,
+        default=0.9,
+        metavar="P",
+        help="with --task quantile: the part of the labels that is to lie below it (default: 0.9)",
+    )
+    task.add_argument(
+        "--coverage",
+        type=float,
+        default=0.9,
+        metavar="P",
+        help="of numbers and counts: the part that is to lie in their intervals (default: 0.9)",
+    )
+    task.add_argument("--delay", type=int, default=0, metavar="N", help="labels come N rows late (default: 0)")
+    columns = command.add_argument_group("columns and rows")
+    columns.add_argument("--drop", type=names, default=(), metavar="A,B", help="columns to leave out")
+    columns.add_argument("--keep", type=names, default=(), metavar="A,B", help="the only columns to use")
+    columns.add_argument(
+        "--missing",
+        choices=("nan", "zero", "refuse"),
+        default="nan",
+        help="take missing values as unknown (nan, the default) or as 0 (zero), or the row as a bad one (refuse)",
+    )
+    columns.add_argument(
+        "--max-categories",
+        type=int,
+        default=100,
+        metavar="N",
+        help="of a column of names, the first N have a feature each; later ones share 32 (default: 100)",
+    )
+    columns.add_argument(
+        "--hash-bits", type=int, metavar="N", help="hash the names of all columns into 2^N features instead; 18 is common"
+    )
+    columns.add_argument(
+        "--rows", type=_range, default=(0, None), metavar="A:B", help="only rows A to B − 1, counted from 0 (default: all)"
+    )
+    add_bad_rows(columns)
+
+
+def _losses() -> str:
+    """The losses of each task, its default first."""
+    of_tasks = {kind: dict.fromkeys([DEFAULT_LOSS[kind], *losses_of(kind)]) for kind in TASKS}
+    return "; ".join(f"{' or '.join(known)} for {kind}" for kind, known in of_tasks.items())
+
+
+def add_bad_rows(group: argparse._ActionsContainer) -> None:
+    group.add_argument(
+        "--bad-rows",
+        default="stop",
+        metavar="WHAT",
+        help="at a row that cannot be used: stop, skip it, or the file to write such rows to (default: stop)",
+    )
+
+
+def add_family(group: argparse._ActionsContainer) -> None:
+    group.add_argument(
+        "--family",
+        metavar="NAME",
+        help=f"what a rule keeps of its weights: {', '.join(named(Family))}, {OF_YOURS}; mean-field has a std each, full all "
+        "covariances, low-rank those of 10 directions, point neither (default: mean-field; of oga: point)",
+    )
+
+
+def add_import(group: argparse._ActionsContainer) -> None:
+    group.add_argument(
+        "--import",
+        dest="imports",
+        action="append",
+        default=[],
+        metavar="PACKAGE.MODULE",
+        help="a module with losses, rules or families of yours, which are then known by their names; may be repeated",
+    )
+
+
+def import_parts(options: argparse.Namespace) -> None:
+    """Import what ``--import`` names; modules of yours may lie in the working directory."""
+    modules: list[str] = getattr(options, "imports", [])
+    if modules or any(":" in str(getattr(options, name, "")) for name in ("loss", "rule", "rules", "family")):
+        sys.path.append(str(Path.cwd()))  # last: no file there takes the place of a package
+    for module in modules:
+        try:
+            import_module(module)
+        except ImportError as error:
+            raise ValueError(
+                f"--import {module}: cannot be imported ({error}); call from where it lies, or set PYTHONPATH"
+            ) from error
+
+
+def settings_of(options: argparse.Namespace, rule: str = "auto", family: str | None = None) -> Settings:
+    """The settings that the options ask for, with this rule and family."""
+    first, end = options.rows
+    chosen = {name: getattr(options, name) for name in SETTINGS}
+    return Settings(**chosen, rule=rule, family=family, first_row=first, end_row=end)
+
+
+def names(text: str) -> tuple[str, ...]:
+    """Split names at commas."""
+    return tuple(name.strip() for name in text.split(",") if name.strip())
+
+
+def _range(text: str) -> tuple[int, int | None]:
+    first, colon, end = text.partition(":")
+    try:
+        if colon:
+            return int(first or 0), int(end) if end else None
+    except ValueError:
+        pass
+    raise argparse.ArgumentTypeError(f"{text!r}: needs a first row and an end, such as 0:5000, 5000: or :5000")
+
+
+def write_json(path: Path, document: dict[str, Any]) -> Path:
+    """Put a document in the place of the file, as a whole."""
+
+    def write(file: BinaryIO) -> None:
+        file.write(json.dumps(document, ensure_ascii=False).encode())
+
+    replace_file(path, write)
+    return path
+
+
+def bad_rows(count: int) -> str:
+    """How many bad rows there were, in words."""
+    return f"{count:,} bad {'row' if count == 1 else 'rows'}"
+
+
+def wrote(paths: Iterable[Path]) -> str:
+    """Which files were written, in words."""
+    return "Wrote " + ", ".join(map(str, paths)) + "."
