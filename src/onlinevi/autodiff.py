@@ -1,13 +1,4 @@
 """Any differentiable model, by JAX; see ``onlinevi.learners.differentiable``."""
 
-from onlinevi.learners.differentiable import (
-    Differentiable,
-    Linearised,
-    ModelState,
-    ModelTrace,
-    MonteCarlo,
-    ReLUNetwork,
-    flatten,
-)
-
-__all__ = ["Differentiable", "Linearised", "ModelState", "ModelTrace", "MonteCarlo", "ReLUNetwork", "flatten"]
+from onlinevi.learners.differentiable import *
+from onlinevi.learners.differentiable import __all__ as __all__

@@ -1,5 +1,4 @@
 """Estimators for River; see ``onlinevi.adapters.river``."""
 
-from onlinevi.adapters.river import OnlineVIClassifier, OnlineVIRegressor
-
-__all__ = ["OnlineVIClassifier", "OnlineVIRegressor"]
+from onlinevi.adapters.river import *
+from onlinevi.adapters.river import __all__ as __all__

@@ -1,5 +1,4 @@
 """Estimators for scikit-learn; see ``onlinevi.adapters.sklearn``."""
 
-from onlinevi.adapters.sklearn import OnlineVIClassifier, OnlineVIRegressor
-
-__all__ = ["OnlineVIClassifier", "OnlineVIRegressor"]
+from onlinevi.adapters.sklearn import *
+from onlinevi.adapters.sklearn import __all__ as __all__
