@@ -10,6 +10,7 @@ from functools import partial
 from typing import TypeAlias
 
 import numpy as np
+from onlinevi.learners.default.outcome import AutoTrace
 from peers import Scored
 from scipy import sparse
 from streams import QUANTILE_LEVEL, Stream
@@ -17,7 +18,6 @@ from streams import QUANTILE_LEVEL, Stream
 import onlinevi as ovi
 from onlinevi.ewa import Aggregate
 from onlinevi.learners.default import recipe
-from onlinevi.learners.default.outcome import AutoTrace
 
 Pass: TypeAlias = Callable[[Stream], ovi.Trace]
 Entrant: TypeAlias = Callable[[Stream], Scored]

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from onlinevi.learners.log_odds import predicted_log_odds
 from scipy.sparse import csc_matrix, csr_matrix
 from scipy.special import log_expit, softmax
 from sklearn.base import clone
@@ -19,7 +20,6 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import estimator_checks_generator, parametrize_with_checks
 
 import onlinevi as ovi
-from onlinevi.learners.log_odds import predicted_log_odds
 from onlinevi.learners.one_vs_rest import coupling
 from onlinevi.sklearn import OnlineVIClassifier, OnlineVIRegressor
 

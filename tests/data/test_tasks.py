@@ -10,17 +10,17 @@ from typing import Any
 
 import numpy as np
 import pytest
+from onlinevi.runs.outcome import results
+from onlinevi.runs.running import Places, Run
+from onlinevi.runs.saved import load_job
+from onlinevi.runs.stopper import Stopper
 
 import onlinevi as ovi
 from onlinevi.adapters.cli import main
 from onlinevi.data.schema.task import Task
 from onlinevi.learners.choice import FAMILIES
 from onlinevi.learners.choice import RULES as NAMED
-from onlinevi.runs.outcome import results
-from onlinevi.runs.running import Places, Run
-from onlinevi.runs.saved import load_job
 from onlinevi.runs.settings import Settings
-from onlinevi.runs.stopper import Stopper
 
 pytest.importorskip("pyarrow", reason='pyarrow is missing: pip install "onlinevi[files]"')
 

@@ -22,11 +22,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from onlinevi.runs.stopper import Stopper
+
 from onlinevi.adapters.cli import main
 from onlinevi.data import open_stream
 from onlinevi.runs import looking_back, running
 from onlinevi.runs.job import Job
-from onlinevi.runs.stopper import Stopper
 
 PHASES = ("reading", "learning", "saving", "looking back")
 """Reading begins with the checkpoint and the rows before it."""

@@ -12,6 +12,9 @@ from typing import Any
 import numpy as np
 import pytest
 from helpers.states import bits
+from onlinevi.runs.account import Account
+from onlinevi.runs.outcome import results
+from onlinevi.runs.saved import load_job, save_job
 from sklearn.datasets import load_iris
 
 import onlinevi as ovi
@@ -20,11 +23,8 @@ from onlinevi.checkpoint import CheckpointError
 from onlinevi.data import open_stream
 from onlinevi.learners import OneVsRest, OneVsRestState, choose
 from onlinevi.learners.one_vs_rest import coupling
-from onlinevi.runs.account import Account
 from onlinevi.runs.job import Job
-from onlinevi.runs.outcome import results
 from onlinevi.runs.predictions import Predictions, columns_of, open_table
-from onlinevi.runs.saved import load_job, save_job
 from onlinevi.runs.settings import Settings
 
 ONE = choose(ovi.Logistic(), "implicit", None, ovi.Inputs(missing=True))

@@ -11,14 +11,14 @@ from typing import Any
 import numpy as np
 import pytest
 from helpers.run_files import write_rows
+from onlinevi.runs.comparing import Comparison
+from onlinevi.runs.stopper import Stopper
 
 import onlinevi as ovi
 from onlinevi.adapters.cli import main
 from onlinevi.runs import comparing, job
 from onlinevi.runs.charts import plot_comparison
-from onlinevi.runs.comparing import Comparison
 from onlinevi.runs.settings import Settings
-from onlinevi.runs.stopper import Stopper
 
 pytest.importorskip("pyarrow", reason='pyarrow is missing: pip install "onlinevi[files]"')
 

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from onlinevi.runs.saved import load_job
 
 import onlinevi as ovi
 from onlinevi.adapters.cli import main
 from onlinevi.data import open_stream
 from onlinevi.runs.job import Job
-from onlinevi.runs.saved import load_job
 
 pytest.importorskip("pyarrow", reason='pyarrow is missing: pip install "onlinevi[files]"')
 

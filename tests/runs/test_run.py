@@ -12,18 +12,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 from helpers.run_files import ROWS, table, told, write_rows
-
-import onlinevi as ovi
-from onlinevi.adapters.cli import main
 from onlinevi.adapters.cli.ticker import Ticker
 from onlinevi.learners.default.outcome import Forecast
 from onlinevi.runs.account import BOUNDED, WIDTH, Account
 from onlinevi.runs.playing import Played
 from onlinevi.runs.running import Places, Run
 from onlinevi.runs.saved import load_job
-from onlinevi.runs.settings import Settings
 from onlinevi.runs.stopper import Stopper
 from onlinevi.runs.thinned import Thinned
+
+import onlinevi as ovi
+from onlinevi.adapters.cli import main
+from onlinevi.runs.settings import Settings
 
 pytest.importorskip("pyarrow", reason='pyarrow is missing: pip install "onlinevi[files]"')
 

@@ -14,15 +14,15 @@ from typing import Any
 
 import pytest
 from helpers.run_files import ROWS, told, write_rows
+from onlinevi.runs.running import Places, Run
+from onlinevi.runs.saved import load_job
+from onlinevi.runs.stopper import Stopper
 
 import onlinevi as ovi
 from onlinevi import datasets
 from onlinevi.adapters.cli import main
 from onlinevi.runs import job
-from onlinevi.runs.running import Places, Run
-from onlinevi.runs.saved import load_job
 from onlinevi.runs.settings import Settings
-from onlinevi.runs.stopper import Stopper
 
 pytest.importorskip("pyarrow", reason='pyarrow is missing: pip install "onlinevi[files]"')
 

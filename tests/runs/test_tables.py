@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 import pytest
 from helpers.run_files import write_rows
+from onlinevi.runs.arrow_table import GROUP, ArrowTable
 
 from onlinevi.adapters.cli import main
 from onlinevi.runs import running
-from onlinevi.runs.arrow_table import GROUP, ArrowTable
 from onlinevi.runs.predictions import check_format, open_table
 
 pa = pytest.importorskip("pyarrow", reason='pyarrow is missing: pip install "onlinevi[files]"')

@@ -13,7 +13,7 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
-from onlinevi.data import as_labels, as_rows, as_weights
+from onlinevi.data import as_events, as_labels, as_weights
 from onlinevi.engine import Step, Vector
 from onlinevi.learners.described import Described, Stored
 from onlinevi.learners.trace import Events, Forecast, Record, Recorder, Trace
@@ -88,10 +88,8 @@ class Learner(ABC, Generic[S]):
 
     def update_many(self, state: S, X: Any, y: Any, *, weights: Any = None, record: Record = "all") -> tuple[S, Trace]:
         """Learn from a block of rows, in order; the same bits as one event at a time."""
-        rows, labels = as_rows(X), as_labels(y, self.loss.label_hint)
-        if len(labels) != rows.count:
-            raise ValueError(f"X has {rows.count} rows, y {len(labels)} labels: needs one label a row")
-        state, importance = self.fitting(state, rows.dim), as_weights(weights, rows.count)
+        rows, labels, importance = as_events(X, y, weights, hint=self.loss.label_hint)
+        state = self.fitting(state, rows.dim)
         recorder = Recorder(record, state, rows.count, self)
         size = max(1, BLOCK_VALUES // max(1, int(rows.values_a_row)))
         try:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from onlinevi.beliefs import Family, MeanField, Point
-from onlinevi.data import Rows, as_labels, as_rows, as_weights, blocks, one_row, typed
+from onlinevi.data import Rows, as_events, as_rows, blocks, one_row, typed
 from onlinevi.engine import SUM, Step, Vector
 from onlinevi.engine import loop as linear
 from onlinevi.learners.base import BadRow, Learner
@@ -318,12 +318,8 @@ COPIES_LAST = 8
 
 
 def _run(learner: Linear, state: State, rows: Rows, y: Any, weights: Any, record: Record) -> Trace:
-    plan, labels = state.plan, as_labels(y, state.plan.loss.label_hint)
-    if rows.dim != plan.dim:
-        raise ValueError(f"X has {rows.dim} features, the state {plan.dim}: every block needs the same columns")
-    if len(labels) != rows.count:
-        raise ValueError(f"X has {rows.count} rows, y {len(labels)} labels: needs one label a row")
-    weights = as_weights(weights, rows.count)
+    plan = state.plan
+    rows, labels, weights = as_events(rows, y, weights, hint=plan.loss.label_hint, dim=plan.dim)
     recorder = Recorder(record, state, rows.count, learner)
     try:
         for start, stop in blocks(rows, at_least=COPIES_LAST * len(state.array) if rows.sparse else 0):

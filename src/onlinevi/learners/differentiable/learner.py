@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from onlinevi.beliefs import Family, FullCovariance, MeanField, Point
-from onlinevi.data import BLOCK_VALUES, as_labels, as_rows, as_weights
+from onlinevi.data import BLOCK_VALUES, as_events, as_rows
 from onlinevi.engine import RECORD, Geometry, Step, Vector
 from onlinevi.learners.base import BadRow, Learner
 from onlinevi.learners.described import CheckpointError, Described, Stored
@@ -116,10 +116,9 @@ class Differentiable(Learner[ModelState]):
 
         ``progress`` is called with the number of rows learned from, every now and then.
         """
-        plan, rows, labels = self._check(state), as_rows(X, filled=True), as_labels(y, self.loss.label_hint)
-        if len(labels) != rows.count:
-            raise ValueError(f"X has {rows.count} rows, y {len(labels)} labels: needs one label a row")
-        each = np.ones(rows.count) if weights is None else as_weights(weights, rows.count)
+        plan = self._check(state)
+        rows, labels, each = as_events(X, y, weights, hint=self.loss.label_hint, filled=True)
+        each = np.ones(rows.count) if weights is None else each
         check_model(plan.model, plan.layout, rows.dim)
         recorder = Recorder(record, state, rows.count, self)
         size = max(1, min(LARGEST_BLOCK, BLOCK_VALUES // plan.dim))

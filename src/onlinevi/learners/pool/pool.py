@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from onlinevi.data import as_labels, as_rows, as_weights
+from onlinevi.data import as_events, as_rows
 from onlinevi.engine import Vector
 from onlinevi.learners.base import BadRow, Learner
 from onlinevi.learners.described import (
@@ -195,11 +195,9 @@ class Pool(Learner[PoolState]):
         self, state: PoolState, X: Any, y: Any, *, weights: Any = None, record: Record = "all", threads: int = 1
     ) -> tuple[PoolState, Trace]:
         """Learn from a block of rows, in order; the same bits as one event at a time, in however many threads."""
-        rows, labels = as_rows(X, filled=state.plan.fills_rows), as_labels(y, self.shared_loss.label_hint)
+        hint, start = self.shared_loss.label_hint, state
+        rows, labels, importance = as_events(X, y, weights, hint=hint, filled=state.plan.fills_rows)
         self.fitting(state, rows.dim)
-        if len(labels) != rows.count:
-            raise ValueError(f"X has {rows.count} rows, y {len(labels)} labels: needs one label a row")
-        importance, start = as_weights(weights, rows.count), state
         recorder = Recorder(record, state, rows.count, self)
         shown = np.empty((rows.count if record == "all" else 0, len(self.learners)))
         size = max(1, BLOCK_VALUES // max(1, int(rows.values_a_row)))
