@@ -159,8 +159,8 @@ def test_what_cannot_be_certified_is_refused() -> None:
         (lambda: certificate(ridged), "without a ridge"),
         (lambda: certificate(start), "no events yet"),
         (lambda: certificate(squared, since=squared), "no events yet"),
-        (lambda: certificate(start, since=squared), "needs the same aggregate, and fewer events"),
-        (lambda: certificate(squared, since=shifted), "needs the same aggregate, and fewer events"),
+        (lambda: certificate(start, since=squared), "needs the same pool, and fewer events"),
+        (lambda: certificate(squared, since=shifted), "needs the same pool, and fewer events"),
         (lambda: certificate(squared, since=squared.learners[0]), "is no earlier state of this run"),  # type: ignore[call-overload]
         (lambda: certificate(squared).regret, r"use \.within\(radius\)"),
         (lambda: certificate(squared).against([1.0]), "needs 3 values"),

@@ -294,3 +294,10 @@ def test_a_bad_row_of_weight_0_is_absent() -> None:
     best = hindsight([[1.0], [np.nan]], [1.0, 7.0], loss=ovi.Hinge(), weights=[1.0, 0.0])
     assert best.value <= 1e-6
     assert repr(best).startswith("Hindsight(value=")
+
+
+def test_one_side_of_the_box_may_be_one_number_and_the_other_one_a_feature() -> None:
+    X, y = stream(ovi.Squared(), count=30, dim=3)
+    mixed = hindsight(X, y, loss=ovi.Squared(), box=(-0.1, [0.1, 0.2, 3.0]))
+    spelled = hindsight(X, y, loss=ovi.Squared(), box=([-0.1] * 3, [0.1, 0.2, 3.0]))
+    assert mixed.mean.tolist() == spelled.mean.tolist()

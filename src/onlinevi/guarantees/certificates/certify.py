@@ -44,7 +44,7 @@ class Window:
     ``start`` is the state before the first block; without it the stream starts with it. ``add`` returns a new window.
 
     >>> import numpy as np, onlinevi as ovi
-    >>> from onlinevi import Window
+    >>> from onlinevi.guarantees import Window
     >>> learner, window = ovi.Linear(loss=ovi.Hinge(), rule=ovi.SVB()), Window(blocks=2)
     >>> state = learner.init(1)
     >>> for sign in (1.0, 1.0, 1.0, -1.0):
