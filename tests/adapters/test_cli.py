@@ -83,7 +83,7 @@ def test_data_commands(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_the_progress_bars_draw_on_a_terminal_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    from onlinevi.adapters import progress
+    from onlinevi.adapters.cli import progress
 
     with progress.watching("work") as silent:
         assert silent is None

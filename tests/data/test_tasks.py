@@ -20,6 +20,9 @@ from onlinevi.adapters.cli import main
 from onlinevi.data.schema.task import Task
 from onlinevi.learners.choice import FAMILIES
 from onlinevi.learners.choice import RULES as NAMED
+from onlinevi.runs.checkpoint import load_job
+from onlinevi.runs.results import results_of
+from onlinevi.runs.run import Places, Run, Stopper
 from onlinevi.runs.settings import Settings
 
 pytest.importorskip("pyarrow", reason='pyarrow is missing: pip install "onlinevi[files]"')
@@ -148,7 +151,7 @@ def test_names_are_hashed_or_share_features_as_asked(tmp_path: Path) -> None:
         assert job.schema.width - len(buckets) == width
         assert job.state.inputs.dim == job.schema.width
         assert job.schema.sparse == ("hash_bits" in more)
-        kinds = {column.name: column.kind for column in results(job).data or []}
+        kinds = {column.name: column.kind for column in results_of(job).data or []}
         assert set(kinds.values()) <= {"number", "category"}
         assert kinds.get("a", "number") == "number"
     numbers = tmp_path / "numbers.csv"

@@ -22,12 +22,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from onlinevi.runs.stopper import Stopper
-
+from onlinevi import runs
 from onlinevi.adapters.cli import main
 from onlinevi.data import open_stream
-from onlinevi.runs import looking_back, running
+from onlinevi.runs import run as driver
 from onlinevi.runs.job import Job
+from onlinevi.runs.run import Stopper
 
 PHASES = ("reading", "learning", "saving", "looking back")
 """Reading begins with the checkpoint and the rows before it."""
@@ -75,9 +75,9 @@ def killed(rows: str, folder: Path, enough: Callable[[int, int], bool], more: fl
 
 
 def play(rows: str, whole: Path, broken: Path, kills: int) -> Counter[str]:
-    running.open_stream = partial(open_stream, batch_rows=BATCH)  # type: ignore[attr-defined]
-    running.save_job = marked("saving", running.save_job)  # type: ignore[attr-defined]
-    looking_back.look_back = marked("looking back", looking_back.look_back)  # type: ignore[attr-defined]
+    driver.open_stream = partial(open_stream, batch_rows=BATCH)  # type: ignore[attr-defined]
+    driver.save_job = marked("saving", driver.save_job)  # type: ignore[attr-defined]
+    runs.look_back = marked("looking back", runs.look_back)
     Job.take = marked("learning", Job.take)  # type: ignore[method-assign]
     Stopper.next = marked("reading", Stopper.next)  # type: ignore[method-assign]
     for folder in (whole, broken):

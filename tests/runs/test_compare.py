@@ -16,8 +16,10 @@ from onlinevi.runs.stopper import Stopper
 
 import onlinevi as ovi
 from onlinevi.adapters.cli import main
-from onlinevi.runs import comparing, job
-from onlinevi.runs.charts import plot_comparison
+from onlinevi.runs import compare, job
+from onlinevi.runs import plot_comparison
+from onlinevi.runs.compare import Comparison
+from onlinevi.runs.run import Stopper
 from onlinevi.runs.settings import Settings
 
 pytest.importorskip("pyarrow", reason='pyarrow is missing: pip install "onlinevi[files]"')
@@ -109,13 +111,13 @@ def test_what_stops_one_rule_leaves_the_others_alone(
 def test_a_stop_leaves_the_table_so_far(
     rows: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    take = comparing.Comparison._take
+    take = compare.Comparison._take
 
     def taken(self: Comparison, *arguments: Any) -> None:
         take(self, *arguments)
         os.kill(os.getpid(), signal.SIGINT)
 
-    monkeypatch.setattr(comparing.Comparison, "_take", taken)
+    monkeypatch.setattr(compare.Comparison, "_take", taken)
     call = ["compare", str(rows), "--target", "sold", "--rules", "implicit", "--out", str(tmp_path / "out")]
     assert main(call) == 130
     assert "Interrupted" in capsys.readouterr().out

@@ -12,6 +12,7 @@ from onlinevi.runs.saved import load_job
 import onlinevi as ovi
 from onlinevi.adapters.cli import main
 from onlinevi.data import open_stream
+from onlinevi.runs.checkpoint import load_job
 from onlinevi.runs.job import Job
 
 pytest.importorskip("pyarrow", reason='pyarrow is missing: pip install "onlinevi[files]"')
@@ -93,10 +94,10 @@ def test_a_merge_is_the_prior_and_what_each_shard_has_added(shop: Path, capsys: 
     first = sum(own * job.state.mean for own, job in zip(precisions, shards, strict=True))
     np.testing.assert_allclose(merged.state.std, precision**-0.5, rtol=1e-12)
     np.testing.assert_allclose(merged.state.mean, first / precision, rtol=1e-12)
-    assert merged.state.count == merged.account.count == ROWS
-    losses = [job.account.average_loss * job.account.count for job in shards]
-    assert merged.account.average_loss == pytest.approx(sum(losses) / ROWS)
-    assert merged.account.bins[2].sum() == ROWS
+    assert merged.state.count == merged.metrics.count == ROWS
+    losses = [job.metrics.average_loss * job.metrics.count for job in shards]
+    assert merged.metrics.average_loss == pytest.approx(sum(losses) / ROWS)
+    assert merged.metrics.bins[2].sum() == ROWS
 
     merge("c.ovi", "b.ovi", out="late.ovi")
     nested = merge("late.ovi", "a.ovi", out="nested.ovi")
@@ -203,12 +204,12 @@ def test_a_range_of_rows_is_a_file_of_those_rows(shop: Path, capsys: pytest.Capt
     (shop / "part.csv").write_text("\n".join([lines[0], *lines[101:301]]) + "\n")
     part = run("part.ovi", "--bad-rows", "skip", source="part.csv")
     ranged = run("range.ovi", "--bad-rows", "skip", "--rows", "100:300", source="bad.csv")
-    np.testing.assert_array_equal(ranged.state.learned.array, part.state.learned.array)
-    assert ranged.left_out.count == 1
-    assert ranged.left_out.first[0]["row"] == 204
+    np.testing.assert_array_equal(ranged.state.alone().array, part.state.alone().array)
+    assert ranged.rejected.count == 1
+    assert ranged.rejected.first[0]["row"] == 204
     # It stops at the end of the range, and goes on there too.
     begun = run("range.ovi", "--bad-rows", "skip", "--rows", "100:300", "--resume", source="bad.csv")
-    np.testing.assert_array_equal(begun.state.learned.array, part.state.learned.array)
+    np.testing.assert_array_equal(begun.state.alone().array, part.state.alone().array)
     capsys.readouterr()
     for rows, message in (("300:100", "an end behind it"), ("900:", "empty")):
         assert main(["run", "rows.csv", "--target", "sold", "--rows", rows]) == 2

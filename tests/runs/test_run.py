@@ -12,14 +12,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 from helpers.run_files import ROWS, table, told, write_rows
-from onlinevi.adapters.cli.ticker import Ticker
-from onlinevi.learners.default.outcome import Forecast
-from onlinevi.runs.account import BOUNDED, WIDTH, Account
-from onlinevi.runs.playing import Played
-from onlinevi.runs.running import Places, Run
-from onlinevi.runs.saved import load_job
-from onlinevi.runs.stopper import Stopper
-from onlinevi.runs.thinned import Thinned
+
+import onlinevi as ovi
+from onlinevi.adapters.cli import main
+from onlinevi.adapters.cli.progress import Ticker
+from onlinevi.learners import Forecast
+from onlinevi.runs.checkpoint import load_job
+from onlinevi.runs.metrics import BOUNDED, WIDTH, Metrics, Thinned
+from onlinevi.runs.run import Places, Run, Stopper
+from onlinevi.runs.settings import Settings
 
 import onlinevi as ovi
 from onlinevi.adapters.cli import main
@@ -66,7 +67,7 @@ def test_labels_that_come_late_are_learned_late(tmp_path: Path) -> None:
         assert found[t]["probability"] == pytest.approx(float(ovi.Logistic().probability(mean, spread)), rel=1e-9)
         assert found[t]["loss"] == pytest.approx(float(ovi.Logistic()(y[t], mean).value), rel=1e-12)
     job = load_job(tmp_path / "out" / "model.ovi")
-    assert (job.account.count, job.state.count, len(job.waiting)) == (60, 60 - delay, delay)
+    assert (job.metrics.count, job.state.count, len(job.waiting)) == (60, 60 - delay, delay)
 
 
 def test_numbers_by_the_default_with_intervals(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -161,7 +162,7 @@ def test_info_and_report_tell_of_a_run(rows: Path, tmp_path: Path, capsys: pytes
     assert facts["features"][3:] == [f"town={name}" for name in facts["schema"]["categories"]["town"]]
     assert (facts["schema"]["target"], facts["schema"]["task"]["names"]) == ("sold", ["no", "yes"])
     assert facts["settings"]["rule"] == "implicit"
-    live = ovi.certificate(state.learned)
+    live = ovi.certificate(state.alone())
     sure = facts["certificate"]
     assert sure["regret"] == live.within(float(np.linalg.norm(state.mean))) / ROWS
     assert sure["lower_bound"] == summary["average_loss"] - sure["regret"]
@@ -193,18 +194,18 @@ def test_a_plain_learner_is_no_run(tmp_path: Path, capsys: pytest.CaptureFixture
 
 
 def test_quantiles_and_intervals_are_counted_as_hits() -> None:
-    y, said = np.array([1.0, 2.0, 3.0]), np.array([1.5, 1.5, 3.0])
-    forecast = Forecast(said, None, said, None, None, np.array([-np.inf, 1.0, 4.0]), np.array([np.inf, 2.0, 5.0]))
-    quantiles, intervals = Account("quantile"), Account("numbers")
-    for account in (quantiles, intervals):
+    y, prediction = np.array([1.0, 2.0, 3.0]), np.array([1.5, 1.5, 3.0])
+    forecast = Forecast(prediction, None, prediction, None, None, np.array([-np.inf, 1.0, 4.0]), np.array([np.inf, 2.0, 5.0]))
+    quantiles, intervals = Metrics("quantile"), Metrics("numbers")
+    for metrics in (quantiles, intervals):
         for event in range(3):  # one at a time, as all at once
             one = Forecast(*(part if part is None else part[event : event + 1] for part in forecast))
-            account.add(y[event : event + 1], Played(one, np.array([0.5])))
+            metrics.add(y[event : event + 1], one, np.array([0.5]))
     assert quantiles.hit_rate == pytest.approx(2.0 / 3.0)  # 2.0 lies above its quantile
     assert intervals.hit_rate == pytest.approx(2.0 / 3.0)  # 3.0 lies below its interval
     assert intervals.totals[WIDTH] / intervals.totals[BOUNDED] == 1.0  # the first has no width
-    together = Account("numbers")
-    together.add(y, Played(forecast, np.full(3, 0.5)))
+    together = Metrics("numbers")
+    together.add(y, forecast, np.full(3, 0.5))
     assert together.to_json() == intervals.to_json()
 
 

@@ -22,6 +22,8 @@ import onlinevi as ovi
 from onlinevi import datasets
 from onlinevi.adapters.cli import main
 from onlinevi.runs import job
+from onlinevi.runs.checkpoint import load_job
+from onlinevi.runs.run import Places, Run, Stopper
 from onlinevi.runs.settings import Settings
 
 pytest.importorskip("pyarrow", reason='pyarrow is missing: pip install "onlinevi[files]"')
@@ -34,7 +36,7 @@ def without_times(path: Path) -> tuple[Any, Any, Any]:
     _, state, extra, _ = ovi.load(path)
     del extra["clock"]
     notes = {name: value for name, value in extra.pop("notes").items() if name == "predictions"}
-    return state.learned.array.tobytes(), state.inputs.array.tobytes(), (extra, notes)
+    return state.alone().array.tobytes(), state.inputs.array.tobytes(), (extra, notes)
 
 
 def write_real_rows(path: Path) -> None:
@@ -102,7 +104,7 @@ def test_a_finished_run_resumes_to_itself_and_takes_what_is_new(rows: Path, tmp_
             file.write(more)
         with Run(settings, places, resume=True) as run:
             assert run.go(Stopper()) == ("end", None)
-            counts.append((run.job.account.count, run.job.left_out.count))
+            counts.append((run.job.metrics.count, run.job.rejected.count))
     assert counts == [(ROWS, 1), (ROWS, 1), (ROWS + 1, 1)]
 
 
@@ -118,8 +120,8 @@ def test_rows_that_wait_for_their_labels_are_kept(tmp_path: Path) -> None:
             path.write_text("".join(part))
             assert main([*call, "--out", str(folder), "--predictions", str(folder / "said.csv")]) == 0
     whole, halves = (load_job(folder / "model.ovi") for folder in folders)
-    assert whole.state.learned == halves.state.learned
-    assert whole.account.to_json() == halves.account.to_json()
+    assert whole.state.alone() == halves.state.alone()
+    assert whole.metrics.to_json() == halves.metrics.to_json()
     assert (folders[0] / "said.csv").read_bytes() == (folders[1] / "said.csv").read_bytes()
 
 
@@ -139,11 +141,11 @@ def test_a_bad_row_among_those_that_wait_stops_once(tmp_path: Path, monkeypatch:
     monkeypatch.setattr(job, "play", refuse_row_40)
     assert main(call) == 2
     stopped = load_job(tmp_path / "model.ovi")
-    assert (stopped.account.count, stopped.state.count, stopped.position) == (45, 40, stopped.position._replace(rows=45))
+    assert (stopped.metrics.count, stopped.state.count, stopped.position) == (45, 40, stopped.position._replace(rows=45))
     passed.append(True)
     assert main(call) == 0
     ended = load_job(tmp_path / "model.ovi")
-    assert (ended.account.count, ended.state.count, len(ended.waiting)) == (100, 95, 5)
+    assert (ended.metrics.count, ended.state.count, len(ended.waiting)) == (100, 95, 5)
 
 
 def test_what_does_not_fit_a_checkpoint_is_refused(rows: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -21,12 +21,18 @@ from onlinevi.runs.thinned import Thinned
 import onlinevi as ovi
 from onlinevi import bounds, datasets
 from onlinevi.adapters.cli import main
-from onlinevi.runs import looking_back
-from onlinevi.runs.charts.of_results import charts_of
+from onlinevi.adapters.cli.progress import Ticker
+from onlinevi.runs import hindsight as module
+from onlinevi.runs.checkpoint import load_job, save_job
+from onlinevi.runs.hindsight import InHindsight, look_back
 from onlinevi.runs.job import Job
+from onlinevi.runs.metrics import Thinned
 from onlinevi.runs.replay import replay
 from onlinevi.runs.report.results import Head, RegretCurve, Results, Source, Task
+from onlinevi.runs.results import results_of
+from onlinevi.runs.run import Places, Run, Stopper
 from onlinevi.runs.settings import Settings
+from onlinevi.runs.theorem import promised_regret
 
 pytest.importorskip("pyarrow", reason='pyarrow is missing: pip install "onlinevi[files]"')
 
@@ -43,11 +49,11 @@ def write(path: Path, X: Any, y: Iterable[Any], names: str = "") -> Path:
     return path
 
 
-def learned(path: Path, settings: Settings, *, any_size: bool = False) -> tuple[Job, LookedBack, Results]:
+def learned(path: Path, settings: Settings, *, any_size: bool = False) -> tuple[Job, InHindsight, Results]:
     with Run(settings, Places(str(path), bad_rows="skip")) as run:
         assert run.go(Stopper()) == ("end", None)
         back = look_back(run.job, str(path), Stopper(), any_size=any_size)
-        return run.job, back, results(run.job, "end", back)
+        return run.job, back, results_of(run.job, "end", back)
 
 
 def words(y: np.ndarray) -> list[str]:
@@ -69,7 +75,7 @@ def test_it_is_the_best_of_the_box_on_the_rows_as_they_were_prepared(tmp_path: P
     assert run.regret is not None
     assert run.regret.observed is not None
     assert run.regret.steps[-1] == 300.0
-    assert run.regret.observed[-1] == pytest.approx(job.account.average_loss - expected.value, rel=1e-6)
+    assert run.regret.observed[-1] == pytest.approx(job.metrics.average_loss - expected.value, rel=1e-6)
     losses = np.log1p(np.exp(-y * (Z @ expected.mean)))
     paid = {step: average * step for step, average in zip(run.trace.steps, run.trace.average_loss, strict=True)}  # type: ignore[union-attr]
     for step, observed in zip(run.regret.steps, run.regret.observed, strict=True):
@@ -157,7 +163,7 @@ def test_no_theorem_speaks_of_the_squared_loss_or_of_a_rule_without_a_box(tmp_pa
     with Run(Settings("y", rule="sva", family="full"), Places(str(tmp_path / "c.csv"))) as run:
         full = run.job
         full.state, full.joins = full.learner.init(2), [[0, 2]]
-        assert promised(full) is None
+        assert promised_regret(full) is None
 
 
 def test_bounds_of_rates_that_fall_as_the_root_are_those_of_their_schedules() -> None:
@@ -236,7 +242,7 @@ def test_a_part_of_the_rows_and_moments_of_another_run(tmp_path: Path) -> None:
     assert back.best is not None, back.why
     X, y = replay(job, str(path), Stopper(), None)
     assert X.shape == (149, width + 1)
-    assert len(y) == job.account.count
+    assert len(y) == job.metrics.count
     x = float(path.read_text().splitlines()[151].split(",")[0])
     assert X[0, 1] == ovi.Inputs(fixed=True).update(inputs, [x, *[0.0] * (width - 1)])[1][1]
     check_order(run_of_part, "svb", "logistic")
@@ -253,7 +259,7 @@ def test_where_there_is_none_it_says_why(tmp_path: Path, capsys: pytest.CaptureF
     interrupted = Stopper()
     interrupted(2)
     assert "interrupted" in look_back(job, str(path), interrupted).why
-    monkeypatch.setattr(looking_back, "MOST_VALUES", 100)
+    monkeypatch.setattr(module, "MOST_VALUES", 100)
     assert "--hindsight looks for it all the same" in look_back(job, str(path), Stopper()).why
     assert look_back(job, str(path), Stopper(), any_size=True).best == back.best
     call = ["run", str(path), "--target", "y", "--rule", "implicit", "--bad-rows", "skip", "--json"]
@@ -297,13 +303,13 @@ def test_what_is_known_of_the_regret_is_told_on_the_way(
 def test_speed_is_that_of_stretches_and_survives_a_checkpoint(tmp_path: Path) -> None:
     X = np.random.default_rng(7).standard_normal((10, 2))
     job = learned(write(tmp_path / "r.csv", X, words(X[:, 0])), Settings("y", rule="implicit"))[0]
-    assert results(job).throughput is None, "one batch makes no curve"
-    job.clock, job.account.totals[0] = Thinned(256, 2), 30_010.0
+    assert results_of(job).throughput is None, "one batch makes no curve"
+    job.clock, job.metrics.totals[0] = Thinned(256, 2), 30_010.0
     job.clock.add(np.array([[10_000.0, 1.0], [20_000.0, 3.0], [30_000.0, 3.5], [30_010.0, 3.9]]))
     save_job(tmp_path / "m.ovi", job)
     again = load_job(tmp_path / "m.ovi")
     assert again.seconds == 3.9
-    speed = results(again).throughput
+    speed = results_of(again).throughput
     assert speed is not None
     assert (speed.steps, speed.rows_per_second) == ([10_000.0, 20_000.0, 30_000.0], [10_000.0, 5_000.0, 20_000.0])
 

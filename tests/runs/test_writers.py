@@ -14,8 +14,8 @@ from helpers.run_files import write_rows
 from onlinevi.runs.arrow_table import GROUP, ArrowTable
 
 from onlinevi.adapters.cli import main
-from onlinevi.runs import running
-from onlinevi.runs.predictions import check_format, open_table
+from onlinevi.runs import run as module
+from onlinevi.runs.writers import GROUP, ArrowTable, check_format, open_table
 
 pa = pytest.importorskip("pyarrow", reason='pyarrow is missing: pip install "onlinevi[files]"')
 from pyarrow import ipc, parquet  # noqa: E402
@@ -118,7 +118,7 @@ def test_what_cannot_be_written_is_said(tmp_path: Path) -> None:
         with pytest.raises(ValueError, match=answer):
             check_format(tmp_path / name)
     check_format(tmp_path / "A.CSV")
-    with open_table(tmp_path / "A.CSV", COLUMNS)._lines._file as file:  # type: ignore[union-attr]
+    with open_table(tmp_path / "A.CSV", COLUMNS)._file._file as file:  # type: ignore[union-attr]
         assert file.tell() == len("row,prediction,loss\n")
 
 
@@ -132,7 +132,7 @@ def test_all_formats_of_a_run_agree_and_survive(tmp_path: Path, monkeypatch: pyt
     lines = path.read_text().splitlines(keepends=True)
     bad.write_text("".join([*lines[:8501], "1,2\n", *lines[8501:]]))
     call = ["run", str(bad), "--target", "sold", "--rule", "implicit", "--resume", "--every", "1"]
-    save, found = running.save_job, {}
+    save, found = module.save_job, {}
 
     def killed(*arguments: Any) -> None:
         save(*arguments)
@@ -141,10 +141,10 @@ def test_all_formats_of_a_run_agree_and_survive(tmp_path: Path, monkeypatch: pyt
     for name in FORMATS:
         folder = tmp_path / name.replace(".", "_")
         own = [*call, "--out", str(folder), "--predictions", str(folder / name)]
-        monkeypatch.setattr(running, "save_job", killed)
+        monkeypatch.setattr(module, "save_job", killed)
         with pytest.raises(Killed):
             main(own)
-        monkeypatch.setattr(running, "save_job", save)
+        monkeypatch.setattr(module, "save_job", save)
         assert main(own) == 2  # the bad row ends it, with a file of the rows before
         assert len(rows_of(folder / name)) == 8500
         assert main([*own, "--bad-rows", "skip"]) == 0
