@@ -6,11 +6,11 @@ import argparse
 import logging
 import os
 import re
-import sys
 import zlib
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path, PurePosixPath
+from pkgutil import resolve_name
 from types import ModuleType
 from typing import Any
 from unittest.mock import patch
@@ -20,8 +20,8 @@ from mkdocs.structure.files import File, Files
 ROOT = Path(__file__).parents[1]
 AT_THE_ROOT = {"README.md": "index.md", "CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md"}
 """Documents outside docs/, and the pages that they become."""
-INTERNAL = {"cli", "reproduce"}
-"""Packages behind the command line, which has its own page."""
+MENTIONED = re.compile(r"`(onlinevi(?:\.\w+)+)")
+"""A name that a document gives in full, to be imported from there."""
 LINK = re.compile(r"(\]\()([^)#:\s]+)(#[^)]*)?\)")
 LOADED = re.compile(r"""<(?:img|link|script)\b[^>]*?\s(?:href|src)=["']?((?:https?:)?//[^"'\s>]+)""")
 log = logging.getLogger("mkdocs.hooks.pages")
@@ -102,13 +102,18 @@ def _parsers(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParse
 
 
 def _public() -> Iterator[tuple[str, set[str]]]:
-    """The public names of the packages, and where a page may have each: under any path that leads to the same object."""
-    packages = {path.parent.name for path in ROOT.glob("src/onlinevi/*/__init__.py")} - INTERNAL
-    modules = [import_module(name) for name in ("onlinevi", *(f"onlinevi.{package}" for package in sorted(packages)))]
+    """The public names, and where a page may have each: under any path that leads to the same object.
+
+    Public is what ``onlinevi``, the modules beside its packages and ``onlinevi.checks`` name in ``__all__``, and what a document
+    names in full. A package may name more, for other packages.
+    """
+    beside = sorted(path.stem for path in ROOT.glob("src/onlinevi/[a-z]*.py"))
+    modules = [import_module(name) for name in ("onlinevi", *(f"onlinevi.{module}" for module in beside))]
     paths = {f"{module.__name__}.{name}": getattr(module, name) for module in modules for name in module.__all__}
+    for document in [*(ROOT / "docs").glob("*.md"), *(ROOT / name for name in AT_THE_ROOT if name != "CHANGELOG.md")]:
+        paths |= {name: resolve_name(name) for name in MENTIONED.findall(document.read_text(encoding="utf-8"))}
     for path, value in paths.items():
-        places = {other for other, same in paths.items() if same is value}
-        if not isinstance(value, ModuleType):  # ovi.auto is a function, and onlinevi.auto on a page its package
-            places -= sys.modules.keys()
+        if not isinstance(value, ModuleType):
+            places = {other for other, same in paths.items() if same is value}
             places.add(f"{getattr(value, '__module__', '')}.{getattr(value, '__qualname__', '')}")
-        yield path, places
+            yield path, places

@@ -48,7 +48,7 @@ def test_example(example: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 def test_recipes_quote_their_examples() -> None:
     recipes = re.split(r"^## ", PAGE.read_text(encoding="utf-8"), flags=re.MULTILINE)[1:]
-    assert len(recipes) == len(shown()) == 11
+    assert len(recipes) == len(shown()) == 12
     for recipe in recipes:
         source = (ROOT / re.findall(r"\$ python (examples/\w+\.py)", recipe)[0]).read_text(encoding="utf-8")
         for code in re.findall(r"```python\n(.*?)```", recipe, flags=re.DOTALL):
