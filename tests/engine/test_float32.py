@@ -40,7 +40,7 @@ def stream(count: int, dim: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]
 
 @pytest.mark.parametrize(("loss", "rule"), CASES, ids=name)
 def test_it_agrees_with_doubles(loss: ovi.Loss, rule: ovi.Rule) -> None:
-    for X, y in (stream(300, 1000), stream(2000, 7)):
+    for X, y in (stream(60, 300), stream(400, 7)):
         single = ovi.learn(X, y, loss=loss, rule=rule, dtype="float32")
         double = ovi.learn(X.astype(float), y, loss=loss, rule=rule)
         assert abs(single.average_loss[-1] - double.average_loss[-1]) < 1e-5

@@ -124,8 +124,8 @@ Numbers: TypeAlias = Engine | Literal["plain"]
 _closed: dict[tuple[Numbers, Function, bool], Filled] = {}
 """Parts that reach no hole: the same in every kernel."""
 
-_made: dict[tuple[Numbers, str, str, bytes], Function] = {}
-"""Parts by what they are made of: kernels that fill their holes alike share them, so each is compiled once a process."""
+_made: dict[tuple[str, str, bytes], Function] = {}
+"""Compiled parts by what they are made of: kernels that fill their holes alike share them, so each is compiled once a process."""
 
 
 class _Filler:
@@ -156,8 +156,7 @@ class _Filler:
                 if value is expected and self.engine == "interpreted":
                     bound[name] = quick_loss(_Filler("plain", self.parts)._part(part, single=False)[0], bound[name])
             elif isinstance(part, Kernel):  # called as it is, and not compiled again
-                assert self.engine != "plain", "a loss calls functions only"
-                bound[name] = part.on(self.engine)
+                bound[name] = part.on("interpreted" if self.engine == "plain" else self.engine)
                 digest, open_ended = digest + bound[name].__qualname__.encode(), True
             else:
                 value = _narrowed(value) if single else value
@@ -176,13 +175,15 @@ class _Filler:
         if known in _closed:
             return _closed[known]
         copy, digest, open_ended = self.fill(function, single=single)
-        key = self.engine, copy.__module__, copy.__qualname__, digest
-        if key not in _made:
-            options = IN_FLOAT32 if single else OPTIONS
-            _made[key] = compiled_part(copy, options) if self.engine == "compiled" else copy
+        part: Function = copy  # interpreted, it keeps the file and the lines of this very function
+        if self.engine == "compiled":
+            key = copy.__module__, copy.__qualname__, digest
+            if key not in _made:
+                _made[key] = compiled_part(copy, IN_FLOAT32 if single else OPTIONS)
+            part = _made[key]
         if not open_ended:
-            _closed[known] = _made[key], digest, open_ended  # type: ignore[assignment]
-        return _made[key], digest, open_ended
+            _closed[known] = part, digest, open_ended  # type: ignore[assignment]
+        return part, digest, open_ended
 
 
 def _narrowed(constant: Any) -> Any:
