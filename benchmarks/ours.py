@@ -10,13 +10,12 @@ from functools import partial
 from typing import TypeAlias
 
 import numpy as np
-from onlinevi.learners.default.outcome import AutoTrace
 from peers import Scored
 from scipy import sparse
 from streams import QUANTILE_LEVEL, Stream
 
 import onlinevi as ovi
-from onlinevi.ewa import Aggregate
+from onlinevi.ewa import Pool
 from onlinevi.learners.default import recipe
 
 Pass: TypeAlias = Callable[[Stream], ovi.Trace]
@@ -52,12 +51,11 @@ def progressive(run: Pass, stream: Stream) -> Scored:
 
     finished, loss = len(trace.prediction), LOSSES[stream.task]
     if stream.task == "classification":
-        is_pooled = isinstance(trace, AutoTrace)
-        probability = trace.probability if is_pooled else loss.probability(trace.prediction, trace.spread)
+        probability = trace.probability
         answer = np.where(probability > 0.5, 1.0, -1.0)
         return Scored(whole(answer), whole(probability), None, None, seconds, finished, note)
     answer = np.exp(trace.prediction) if stream.task == "counts" else trace.prediction
-    has_interval = stream.task == "regression" and isinstance(trace, AutoTrace)
+    has_interval = stream.task == "regression" and len(trace.lower) > 0
     lower, upper = (whole(trace.lower), whole(trace.upper)) if has_interval else (None, None)
     return Scored(whole(answer), None, lower, upper, seconds, finished, note)
 
@@ -71,13 +69,15 @@ def on_rows(stream: Stream, inputs: ovi.Inputs) -> ovi.Trace:
     return ovi.auto(stream.X, stream.y, loss=LOSSES[stream.task], inputs=inputs)
 
 
-def pooling(stream: Stream, vary: Callable[[Aggregate], Aggregate]) -> ovi.Trace:
+def pooling(stream: Stream, vary: Callable[[Pool], Pool]) -> ovi.Trace:
     """The default with other learners."""
     learner, dim, is_sparse = ovi.Auto(loss=LOSSES[stream.task]), stream.X.shape[1], sparse.issparse(stream.X)
     prepared = learner.inputs.dim_out(dim)
-    pool = vary(recipe.aggregate(learner.loss, prepared, sparse=is_sparse, missing=False))
-    state = replace(learner.init(dim, sparse=is_sparse), pooled=pool.init(prepared))
-    return learner.update_many(state, stream.X, stream.y)[1]
+    pool = vary(recipe.pool(learner.loss, prepared, sparse=is_sparse, missing=False))
+    varied: ovi.Learner = ovi.Prepare(learner.inputs, pool)
+    if learner.loss.target != "classes":
+        varied = ovi.Calibrate(ovi.Calibration(learner.coverage), varied)
+    return varied.update_many(varied.init(dim, sparse=is_sparse), stream.X, stream.y)[1]
 
 
 def alone(stream: Stream, step: Callable[[float], ovi.Rule], family: ovi.Family) -> ovi.Trace:
@@ -87,7 +87,7 @@ def alone(stream: Stream, step: Callable[[float], ovi.Rule], family: ovi.Family)
     return ovi.learn(X, stream.y, loss=LOSSES[stream.task], rule=rule, family=family, average=False)
 
 
-def with_learners(change: Callable[[ovi.Linear], ovi.Linear | None], pool: Aggregate) -> Aggregate:
+def with_learners(change: Callable[[ovi.Linear], ovi.Linear | None], pool: Pool) -> Pool:
     """Each learner changed; None leaves it out."""
     return replace(pool, learners=[new for new in map(change, pool.learners) if new is not None])
 
@@ -108,7 +108,7 @@ def _not_robust(learner: ovi.Linear) -> ovi.Linear:
     return replace(learner, loss=replace(learner.loss, robust=None))
 
 
-def _one_prior(pool: Aggregate) -> Aggregate:
+def _one_prior(pool: Pool) -> Pool:
     stds = sorted({learner.family.prior_std[-1] for learner in pool.learners})
     return with_learners(lambda learner: learner if learner.family.prior_std[-1] == stds[1] else None, pool)
 

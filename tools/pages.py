@@ -104,8 +104,8 @@ def _parsers(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParse
 def _public() -> Iterator[tuple[str, set[str]]]:
     """The public names, and where a page may have each: under any path that leads to the same object.
 
-    Public is what ``onlinevi``, the modules beside its packages and ``onlinevi.checks`` name in ``__all__``, and what a document
-    names in full. A package may name more, for other packages.
+    Public is what ``onlinevi``, the modules beside its packages and ``onlinevi.checks`` name in ``__all__``, and what a
+    document names in full. A package may name more, for other packages.
     """
     beside = sorted(path.stem for path in ROOT.glob("src/onlinevi/[a-z]*.py"))
     modules = [import_module(name) for name in ("onlinevi", *(f"onlinevi.{module}" for module in beside))]

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from onlinevi.learners.log_odds import predicted_log_odds
+from helpers.states import arrays_of
 from scipy.sparse import csc_matrix, csr_matrix
 from scipy.special import log_expit, softmax
 from sklearn.base import clone
@@ -60,11 +60,7 @@ def rows(count: int = 400, dim: int = 3, seed: int = 0) -> tuple[Any, Any, Any]:
 
 def bits(model: Any) -> list[Any]:
     """All that a model has learned."""
-    learned = []
-    for state in model.states_:
-        own = state.learned.array if hasattr(state, "learned") else np.concatenate([s.array for s in state.pooled.learners])
-        learned += [state.inputs.array, own, *([] if state.calibrated is None else [state.calibrated.array])]
-    return [*learned, getattr(model, "_coupled", None)]
+    return arrays_of(model.state_)
 
 
 def same(model: Any, other: Any) -> bool:
@@ -106,13 +102,13 @@ def test_the_default_is_auto_to_the_bit(model: Any) -> None:
     said = model.predict(X) if isinstance(model, OnlineVIRegressor) else model.decision_function(X)
     forecast = learner.forecast(state, X)
     assert np.array_equal(said, forecast.mean if isinstance(model, OnlineVIRegressor) else forecast.prediction)
-    assert np.array_equal(model.states_[0].mean, state.mean)
+    assert np.array_equal(model.state_.mean, state.mean)
 
 
 def test_the_defaults_probability_is_the_mean_of_its_learners() -> None:
     X, _, names = rows(30)  # few rows: the spread is wide, and must be counted once
     model = OnlineVIClassifier().fit(X, names == "ash")
-    state, new = model.states_[0], X + np.std(X, axis=0)
+    state, new = model.state_, X + np.std(X, axis=0)
     Z = model.learner_.inputs.apply(state.inputs, new)
     each = [own.plan.family.predict(own.belief, Z) for own in state.pooled.learners]
     probability = sum(w * ovi.Logistic().probability(a, np.sqrt(v)) for w, (a, v) in zip(state.weights, each, strict=True))
@@ -126,7 +122,7 @@ def test_a_rule_is_inputs_and_linear() -> None:
     scales, Z = inputs.update_many(inputs.init(3), X)
     state, _ = learner.update_many(learner.init(4), Z, y)
     model = OnlineVIClassifier(rule="ngvi").fit(X, y)
-    assert np.array_equal(model.states_[0].mean, state.mean)
+    assert np.array_equal(model.state_.mean, state.mean)
     probability = ovi.Logistic().probability(*learner.predict(state, inputs.apply(scales, X)))
     np.testing.assert_allclose(model.predict_proba(X)[:, 1], probability, rtol=1e-11)
 
@@ -163,13 +159,13 @@ def test_weights_are_in_the_units_of_the_data() -> None:
     # A row is prepared with itself among the rows, which the weights of the data leave out: 1/n of it.
     np.testing.assert_allclose(X @ scaled.coef_ + scaled.intercept_, scaled.predict(X), atol=0.5)
     np.testing.assert_allclose(scaled.coef_ * [1e-3, 1e-2, 1e-1], [30.0, -10.0, 0.0], atol=1.0)
-    np.testing.assert_allclose(scaled.coef_std_ * X.std(axis=0), scaled.states_[0].std[1:], rtol=1e-9)
+    np.testing.assert_allclose(scaled.coef_std_ * X.std(axis=0), scaled.state_.std[1:], rtol=1e-9)
 
 
 def test_log_odds_are_those_of_the_probability() -> None:
     means, stds = np.meshgrid(np.linspace(-30.0, 30.0, 41), [0.0, 0.1, 1.0, 10.0])
     nodes, weights = np.polynomial.hermite_e.hermegauss(60)
-    log_odds = predicted_log_odds(means.ravel(), stds.ravel())
+    log_odds = ovi.Logistic().score(means.ravel(), stds.ravel())
     narrow = stds.ravel() <= 1.0
     z = means.ravel()[narrow, None] + stds.ravel()[narrow, None] * nodes
     up, down = (np.exp(log_expit(sign * z)) @ weights for sign in (1.0, -1.0))

@@ -17,7 +17,7 @@ from helpers.catalogue import LOSSES, labels, name
 import onlinevi as ovi
 from onlinevi import beliefs, losses, rules
 from onlinevi.engine import compose, using_engine
-from onlinevi.engine.loop import HEAD
+from onlinevi.engine.packed import SUM
 from onlinevi.engine.types import Expected, Real
 
 pytestmark = pytest.mark.compiled
@@ -103,7 +103,7 @@ def hold(learner: ovi.Linear, X: Any, y: np.ndarray, weights: np.ndarray) -> Non
         want_records, want = played(learner, X, y, weights)
     for got, wanted in zip(records, want_records, strict=True):
         np.testing.assert_allclose(got, wanted, **close)
-    np.testing.assert_allclose(state.array[:HEAD], want.array[:HEAD], **close)
+    np.testing.assert_allclose(state.array[: len(SUM)], want.array[: len(SUM)], **close)
     for vector in ("belief", "totals", "drift"):
         np.testing.assert_allclose(state.vector(vector), want.vector(vector), **close)
     assert state.count > COUNT // 2

@@ -17,7 +17,7 @@ import onlinevi as ovi
 jax = pytest.importorskip("jax")
 
 from onlinevi.autodiff import Differentiable, Linearised, MonteCarlo, ReLUNetwork, flatten  # noqa: E402
-from onlinevi.learners.differentiable import differentiable  # noqa: E402
+from onlinevi.learners.differentiable import learner as differentiable  # noqa: E402
 
 NETWORK = ReLUNetwork(width=8)
 PAPER_RULES = [ovi.OGA(0.05), ovi.OGAEL(0.05), ovi.SVA(0.05), ovi.SVB(ovi.PaperSVB(0.1)), ovi.NGVI(step=0.1)]

@@ -12,9 +12,6 @@ from typing import Any
 import numpy as np
 import pytest
 from helpers.states import bits
-from onlinevi.runs.account import Account
-from onlinevi.runs.outcome import results
-from onlinevi.runs.saved import load_job, save_job
 from sklearn.datasets import load_iris
 
 import onlinevi as ovi
@@ -23,9 +20,13 @@ from onlinevi.checkpoint import CheckpointError
 from onlinevi.data import open_stream
 from onlinevi.learners import OneVsRest, OneVsRestState, choose
 from onlinevi.learners.one_vs_rest import coupling
+from onlinevi.runs.checkpoint import load_job, save_job
 from onlinevi.runs.job import Job
-from onlinevi.runs.predictions import Predictions, columns_of, open_table
+from onlinevi.runs.metrics import Metrics
+from onlinevi.runs.predictions import Predictions, columns_of
+from onlinevi.runs.results import results_of
 from onlinevi.runs.settings import Settings
+from onlinevi.runs.writers import open_table
 
 ONE = choose(ovi.Logistic(), "implicit", None, ovi.Inputs(missing=True))
 HINGE = choose(ovi.Hinge(), "oga", None, None)
@@ -116,10 +117,10 @@ def test_a_hinge_loss_has_scores_and_pays_for_every_class(tmp_path: Path) -> Non
     signs = np.where(y[:, None] == np.arange(5), 1.0, -1.0)
     np.testing.assert_allclose(trace.loss, np.maximum(0.0, 1.0 - signs * trace.forecast.prediction).sum(axis=1), rtol=1e-12)
     assert trace.forecast.probability is None
-    account = Account("classes")
-    account.add(y.astype(float), trace.forecast, trace.loss)
-    assert account.hit_rate == np.mean(trace.forecast.guess == y)
-    assert not account.bins.any(), "nothing was said of probabilities"
+    metrics = Metrics("classes")
+    metrics.add(y.astype(float), trace.forecast, trace.loss)
+    assert metrics.hit_rate == np.mean(trace.forecast.guess == y)
+    assert not metrics.bins.any(), "nothing was said of probabilities"
     table = open_table(tmp_path / "said.ndjson", columns_of("classes", labels=False))
     Predictions("classes", lambda: list("abcde"), table).add(np.arange(200), trace.forecast)
     table.close()
@@ -263,7 +264,7 @@ def test_a_class_that_comes_late_in_a_run_that_is_stopped(tmp_path: Path) -> Non
             path.write_text("".join(lines[: cut + 1]))
             assert main([*call, "--predictions", str(folder / "said.csv")]) == 0
         job = load_job(folder / "model.ovi")
-        found.append([bits(job.state), job.account.to_json(), job.moments.to_json(), (folder / "said.csv").read_bytes()])
+        found.append([bits(job.state), job.metrics.to_json(), job.snapshots.to_json(), (folder / "said.csv").read_bytes()])
     assert found[0] == found[1]
     told = table(folder / "said.csv")
     for place in joins:
@@ -272,7 +273,7 @@ def test_a_class_that_comes_late_in_a_run_that_is_stopped(tmp_path: Path) -> Non
     learner = OneVsRest(ONE, 5)
     state, _ = learner.update_many(learner.init(3), X, [job.class_names.index(f"k{code}") for code in y])
     assert bits(state)[:-1] == bits(job.state)[:-1]
-    document = results(job)
+    document = results_of(job)
     assert len(document.posterior.names) == 15
     assert np.isnan(document.posterior.mean[0][9:]).all(), "nothing was said of a class before it joined"
 
@@ -288,12 +289,12 @@ def test_batches_of_any_size_give_the_same_bits(delay: int, tmp_path: Path) -> N
     for cuts in ([], [joins[0], joins[1]], [joins[0] + 1, joins[1] + 1], range(1, 120)):
         job = Job(settings, settings.schema([batch.slice(0, 30)]))
         for start, stop in pairwise([0, *sorted(cuts), 120]):
-            job.hears = lambda _, labels, forecast, loss: told.append(loss)
+            job.on_rows = lambda _, labels, forecast, loss: told.append(loss)
             job.take(batch.slice(start, stop), position._replace(rows=stop))
             if len(cuts) == 2:
                 save_job(tmp_path / "model.ovi", job)
                 job = load_job(tmp_path / "model.ovi")
-        found.append((bits(job.state), job.account.to_json(), job.moments.to_json()))
+        found.append((bits(job.state), job.metrics.to_json(), job.snapshots.to_json()))
         assert len(job.waiting) == delay
     assert all(own == found[0] for own in found[1:])
     assert np.isfinite(np.concatenate(told[-119:])).all()

@@ -210,7 +210,7 @@ def test_a_refused_row_is_said_and_not_scored():
 
 @pytest.mark.parametrize("loss", ours.LOSSES.values(), ids=ours.LOSSES)
 def test_each_variation_takes_out_its_part_and_no_other(loss):
-    pool = recipe.aggregate(loss, 5, sparse=False, missing=False)
+    pool = recipe.pool(loss, 5, sparse=False, missing=False)
     without = {name: run.keywords["vary"](pool) for name, run in ours.WITHOUT.items() if "vary" in run.keywords}
     assert all(isinstance(learner.rule, ovi.NGVI) for learner in without["explicit steps"].learners)
     assert all(isinstance(learner.family, ovi.MeanField) for learner in without["no covariance"].learners)

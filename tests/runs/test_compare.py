@@ -11,13 +11,10 @@ from typing import Any
 import numpy as np
 import pytest
 from helpers.run_files import write_rows
-from onlinevi.runs.comparing import Comparison
-from onlinevi.runs.stopper import Stopper
 
 import onlinevi as ovi
 from onlinevi.adapters.cli import main
-from onlinevi.runs import compare, job
-from onlinevi.runs import plot_comparison
+from onlinevi.runs import compare, job, plot_comparison
 from onlinevi.runs.compare import Comparison
 from onlinevi.runs.run import Stopper
 from onlinevi.runs.settings import Settings

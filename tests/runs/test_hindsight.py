@@ -9,20 +9,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from onlinevi.adapters.cli.ticker import Ticker
-from onlinevi.runs.looking_back import LookedBack, look_back
-from onlinevi.runs.outcome import results
-from onlinevi.runs.promised import promised
-from onlinevi.runs.running import Places, Run
-from onlinevi.runs.saved import load_job, save_job
-from onlinevi.runs.stopper import Stopper
-from onlinevi.runs.thinned import Thinned
 
 import onlinevi as ovi
 from onlinevi import bounds, datasets
 from onlinevi.adapters.cli import main
 from onlinevi.adapters.cli.progress import Ticker
 from onlinevi.runs import hindsight as module
+from onlinevi.runs.charts.of_results import charts_of
 from onlinevi.runs.checkpoint import load_job, save_job
 from onlinevi.runs.hindsight import InHindsight, look_back
 from onlinevi.runs.job import Job

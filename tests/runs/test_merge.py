@@ -7,7 +7,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from onlinevi.runs.saved import load_job
 
 import onlinevi as ovi
 from onlinevi.adapters.cli import main

@@ -22,10 +22,6 @@ from onlinevi.runs.metrics import BOUNDED, WIDTH, Metrics, Thinned
 from onlinevi.runs.run import Places, Run, Stopper
 from onlinevi.runs.settings import Settings
 
-import onlinevi as ovi
-from onlinevi.adapters.cli import main
-from onlinevi.runs.settings import Settings
-
 pytest.importorskip("pyarrow", reason='pyarrow is missing: pip install "onlinevi[files]"')
 
 

@@ -14,9 +14,6 @@ from typing import Any
 
 import pytest
 from helpers.run_files import ROWS, told, write_rows
-from onlinevi.runs.running import Places, Run
-from onlinevi.runs.saved import load_job
-from onlinevi.runs.stopper import Stopper
 
 import onlinevi as ovi
 from onlinevi import datasets

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 import pytest
 from helpers.run_files import write_rows
-from onlinevi.runs.arrow_table import GROUP, ArrowTable
 
 from onlinevi.adapters.cli import main
 from onlinevi.runs import run as module

@@ -125,7 +125,7 @@ _closed: dict[tuple[Numbers, Function, bool], Filled] = {}
 """Parts that reach no hole: the same in every kernel."""
 
 _made: dict[tuple[str, str, bytes], Function] = {}
-"""Compiled parts by what they are made of: kernels that fill their holes alike share them, so each is compiled once a process."""
+"""Compiled parts by what they are made of: kernels that fill holes alike share them, and each is compiled once a process."""
 
 
 class _Filler:

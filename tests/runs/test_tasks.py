@@ -10,16 +10,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from onlinevi.runs.outcome import results
-from onlinevi.runs.running import Places, Run
-from onlinevi.runs.saved import load_job
-from onlinevi.runs.stopper import Stopper
 
 import onlinevi as ovi
 from onlinevi.adapters.cli import main
 from onlinevi.data.schema.task import Task
-from onlinevi.learners.choice import FAMILIES
-from onlinevi.learners.choice import RULES as NAMED
+from onlinevi.engine import named
+from onlinevi.learners.choice import rule_of
 from onlinevi.runs.checkpoint import load_job
 from onlinevi.runs.results import results_of
 from onlinevi.runs.run import Places, Run, Stopper
@@ -111,17 +107,17 @@ NO_STEP |= {(rule, "point") for rule in ("sva", "svb", "ngvi", "oga-el")} | {
 
 def test_each_rule_has_the_families_it_has_steps_for() -> None:
     task = Task("classes", ("no", "yes"))
-    for rule, family in itertools.product(NAMED, FAMILIES):
+    for rule, family in itertools.product(named(ovi.Rule), named(ovi.Family)):
         if (rule, family) in NO_STEP:
             with pytest.raises(ValueError, match=f"with {rule} choose"):
                 Settings("y", rule=rule, family=family)
             continue
         settings = Settings("y", rule=rule, family=family)
-        linear = settings.learner(task).linear  # type: ignore[union-attr]
-        assert (type(linear.family), type(linear.rule)) == (FAMILIES[family], type(NAMED[rule]))
+        linear = settings.learner(task).inner  # type: ignore[attr-defined]
+        assert (type(linear.family), type(linear.rule)) == (named(ovi.Family)[family], type(rule_of(rule)))
         assert (linear.family.box is None) == (rule == "implicit")
         assert Settings(**json.loads(json.dumps(settings.to_json()))) == settings
-    assert Settings("y", rule="ngvi", family="low-rank").learner(task).linear.family.rank == 10  # type: ignore[union-attr]
+    assert Settings("y", rule="ngvi", family="low-rank").learner(task).inner.family.rank == 10  # type: ignore[attr-defined]
 
 
 def test_settings_that_cannot_be_are_refused() -> None:
