@@ -49,7 +49,7 @@ def progressive(run: Pass, stream: Stream) -> Scored:
     def whole(values: np.ndarray) -> np.ndarray:
         return np.pad(values, (0, rows - len(values)), constant_values=np.nan)
 
-    finished, loss = len(trace.prediction), LOSSES[stream.task]
+    finished = len(trace.prediction)
     if stream.task == "classification":
         probability = trace.probability
         answer = np.where(probability > 0.5, 1.0, -1.0)

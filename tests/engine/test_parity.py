@@ -28,7 +28,7 @@ COUNT, DIM = 40, 9
 KINDS = [ovi.Squared, ovi.Hinge, ovi.Logistic, ovi.Absolute, ovi.Pinball, ovi.Poisson]
 squared, hinge, logistic, absolute, pinball, poisson = (kind.expected for kind in KINDS)
 is_number, is_sign, is_count = ovi.Squared.valid_label, ovi.Hinge.valid_label, ovi.Poisson.valid_label
-hinge_rests = ovi.Hinge.rests
+hinge_rests = ovi.Hinge.is_flat
 
 
 def expected_of(y: Real, a: Real, v: Real, kind: Real, quantile: Real) -> Expected:
@@ -66,7 +66,7 @@ class AnyLoss(ovi.Loss):
         return is_count(y) if kind == 5.0 else is_number(y)
 
     @staticmethod
-    def rests(y: Real, a: Real, kind: Real, quantile: Real) -> Real:  # type: ignore[override]
+    def is_flat(y: Real, a: Real, kind: Real, quantile: Real) -> Real:  # type: ignore[override]
         return kind == 1.0 and hinge_rests(y, a)
 
 
