@@ -22,12 +22,13 @@ from typing import Any
 import timing  # noqa: F401  (one thread, said before numpy is imported)
 from held_out import HELD_OUT
 from ledger import Key, Ledger, Result
-from onlinevi.adapters.cli.progress import watching
 from ours import ABLATION, DEFAULT, LADDER, NOT_ROBUST, OURS, WITHOUT
 from peers import PEERS, Scored
 from quality_tables import ablation, comparison, put_between_marks, report
 from scores import score
 from streams import BASES, VARIANTS, Stream, streams
+
+from onlinevi.adapters.cli.progress import watching
 
 Entrants = Mapping[str, Mapping[str, Callable[[Stream], Scored]]]
 
