@@ -41,6 +41,7 @@ def numbers(folder: Path) -> list[dict]:
     return [{key: value for key, value in run.items() if key != "seconds"} for run in runs]
 
 
+@pytest.mark.compiled
 def test_the_files_and_their_fields(tmp_path: Path) -> None:
     result = reproduce(tmp_path, data=["toy", "breast"], seeds=2)
     assert {path.name for path in result.paths} == {
@@ -135,6 +136,7 @@ def test_a_kept_run_that_is_damaged_or_of_another_source_is_run_again(tmp_path: 
     assert folder.load("line", BestWeights) is None
 
 
+@pytest.mark.compiled
 def test_what_cannot_be_had_is_said_and_the_rest_goes_on(tmp_path: Path, no_data: None) -> None:
     result = reproduce(tmp_path, seeds=1, rules=["NGVI", "SVB"])
     assert {run.data for run in result.runs} >= {"toy", "breast"}
@@ -176,7 +178,7 @@ def test_scalings(scaling: str) -> None:
 def test_the_network_s_data_carry_a_constant_after_scaling(monkeypatch: pytest.MonkeyPatch) -> None:
     X, y = np.random.default_rng(0).random((30, 8)) * 100, np.arange(30.0) * 7 + 3
     fake = datasets.Dataset("california", X, y, (), "", "")
-    monkeypatch.setattr(datasets, "load", lambda name, seed: fake)
+    monkeypatch.setattr("onlinevi.data.catalogue.load", lambda name, seed: fake)
     stream = prepared(PANELS["california"], 0, "row")
     assert stream.X.shape == (30, 9)
     np.testing.assert_array_equal(stream.X[:, 8], 1.0)

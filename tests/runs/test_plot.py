@@ -6,10 +6,13 @@ import sys
 
 import numpy as np
 import pytest
-from helpers.report_runs import numbers_trace
+from helpers.report_runs import classes_run, numbers_run, numbers_trace
 
 import onlinevi as ovi
 from onlinevi.learners.reliable import reliability
+from onlinevi.runs.charts import Axis, Chart, Line, colour, figure_of, plot_comparison
+from onlinevi.runs.charts.of_results import charts_of
+from onlinevi.runs.charts.with_plotly import plotly_figure
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((400, 3))
@@ -115,8 +118,8 @@ def test_what_does_not_fit_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     trace = ovi.learn(X, Y, loss=ovi.Hinge(), rule=ovi.NGVI())
     with pytest.raises(ValueError, match="2 names for 3 features"):
         ovi.plot(trace, names=["a", "b"])
-    with pytest.raises(ValueError, match="needs a trace of auto"):
-        ovi.plot(trace, y=Y)
+    with pytest.raises(ValueError, match="gives neither: leave y out"):
+        ovi.plot(ovi.learn(X, Y, loss=ovi.Squared(), rule=ovi.NGVI()), y=Y)
     numbers, y = numbers_trace()
     with pytest.raises(ValueError, match=r"\(1999,\) labels for 2000 recorded events"):
         ovi.plot(numbers, y=y[1:])
@@ -124,3 +127,43 @@ def test_what_does_not_fit_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setitem(sys.modules, name, None)
     with pytest.raises(ModuleNotFoundError, match=r"onlinevi\[plot\]"):
         ovi.plot(trace)
+
+
+@pytest.mark.parametrize("run", [classes_run, numbers_run])
+def test_matplotlib_and_plotly_draw_the_same(run) -> None:  # type: ignore[no-untyped-def]
+    for chart in charts_of(run()):
+        axes, page = figure_of([chart]).axes[0], plotly_figure(chart)
+        lines = [trace for trace in page["data"] if trace.get("name") and trace["mode"] != "markers"]
+        drawn = [line for line in axes.lines if not line.get_label().startswith("_")]
+        assert [line.get_label() for line in drawn] == [line.name for line in chart.lines if line.name]
+        for line, trace in zip(drawn, lines, strict=True):
+            np.testing.assert_array_equal(line.get_xydata(), np.column_stack([trace["x"], trace["y"]]))
+            assert line.get_color() == colour(trace["line"]["color"])
+        for which, limits in (("x", axes.get_xlim()), ("y", axes.get_ylim())):
+            layout = page[f"{which}axis"]
+            ends = np.power(10.0, layout["range"]) if layout.get("type") == "log" else layout["range"]
+            np.testing.assert_allclose(limits, ends, rtol=1e-12)
+            if "ticktext" in layout:
+                shown = [label.get_text() for label in getattr(axes, f"get_{which}ticklabels")()]
+                assert shown == layout["ticktext"]
+
+
+def test_rules_of_one_s_own_have_colours_of_their_own() -> None:
+    steps = np.arange(1.0, 101.0)
+    names = ["svb", "mine", "sva", "yours"]
+    axes = plot_comparison({name: (steps, 1.0 / steps + k) for k, name in enumerate(names)}).axes[0]
+    colours = [line.get_color() for line in axes.lines]
+    assert colours[0] == colour("svb")
+    assert colours[2] == colour("sva")
+    assert len(set(colours)) == 4
+
+
+@pytest.mark.parametrize("panels", [1, 2, 3])
+def test_a_legend_below_stays_within_its_figure(panels: int) -> None:
+    axis = Axis("t", 1.0, 2.0)
+    lines = tuple(Line(f"{name}, certificate", "learner", [1.0, 2.0], [1.0, 2.0]) for name in "abcdefgh")
+    figure = figure_of([Chart("a", "A", axis, axis, lines)] * panels, panel=(3.4, 2.95), legend="below")
+    figure.draw_without_rendering()
+    box = figure.legends[0].get_window_extent()
+    assert box.x0 >= 0.0
+    assert box.x1 <= figure.bbox.x1

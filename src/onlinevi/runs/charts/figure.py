@@ -36,8 +36,8 @@ def plot(
     """Draw the average loss and the weights after the pass, as a matplotlib figure; ``figure.savefig("run.png")`` keeps it.
 
     ``hindsight`` adds the best line. ``certificates``, taken as the run went on, add what was certain of the regret.
-    ``names`` are those of the features. For a trace of ``auto``, the labels ``y`` show whether its probabilities or its
-    intervals were right.
+    ``names`` are those of the features. The labels ``y`` show whether the probabilities or the intervals that the learner
+    gave were right.
 
     >>> import numpy as np, onlinevi as ovi
     >>> X = np.random.default_rng(0).standard_normal((500, 3))
@@ -87,7 +87,7 @@ def _calibration(trace: Trace, y: Any) -> tuple[Any, Any]:
     if y is None:
         return None, None
     if trace.probability is None and not hasattr(trace.learner, "coverage"):
-        raise ValueError("y shows whether probabilities and intervals were right: needs a trace of auto; leave it out")
+        raise ValueError("y shows whether probabilities or intervals were right, and this learner gives neither: leave y out")
     labels = np.asarray(y, dtype=float)
     if labels.shape != trace.steps.shape:
         raise ValueError(
