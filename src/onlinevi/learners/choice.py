@@ -35,7 +35,10 @@ def loss_of(given: str | Loss, *targets: Target) -> Loss:
     names = losses_of(*targets)
     if given not in names and ":" not in str(given):
         raise ValueError(f"loss={given!r}: needs one of {_listed(names)}, or a loss object of onlinevi")
-    return look_up(Loss, given, "loss")()
+    kind = look_up(Loss, given, "loss")
+    if kind.target not in targets:
+        raise ValueError(f"loss={given!r} is for {kind.target}, not for {' or '.join(targets)}: choose another estimator")
+    return kind()
 
 
 def rule_of(given: str | Rule) -> Rule:
