@@ -5,6 +5,7 @@ from __future__ import annotations
 import mpmath as mp
 import numpy as np
 import pytest
+from helpers.any_loss import standing_for
 from helpers.catalogue import labels, name, stream
 from helpers.full_oracles import (
     CONDITIONING,
@@ -244,6 +245,7 @@ def test_an_ill_conditioned_stream_keeps_its_digits(kind: str, rule: ovi.Rule) -
     assert np.abs((belief.mean - mean[:, 0]) / (unit + np.abs(mean[:, 0]))).max() < allowed
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize("rule", RULES, ids=name)
 def test_a_long_ill_conditioned_stream_leaves_a_covariance(rule: ovi.Rule) -> None:
     rng = np.random.default_rng(7)
@@ -253,7 +255,7 @@ def test_a_long_ill_conditioned_stream_leaves_a_covariance(rule: ovi.Rule) -> No
         * 10.0 ** np.array([0, -2, -4, -6, -7])
     )
     y = labels(ovi.Hinge(), rng, len(X))
-    state = ovi.learn(X, y, loss=ovi.Hinge(), rule=rule, family=FREE, record="none").state
+    state = ovi.learn(X, y, loss=standing_for(ovi.Hinge()), rule=rule, family=FREE, record="none").state
     assert state.count == len(X)
     covariance = state.belief.covariance
     np.testing.assert_array_equal(covariance, covariance.T)
@@ -262,10 +264,11 @@ def test_a_long_ill_conditioned_stream_leaves_a_covariance(rule: ovi.Rule) -> No
     assert (diagonal >= 0.0 if isinstance(rule, ovi.OGAEL) else diagonal > 0.0).all()
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize("rule", [ovi.NGVI(), ovi.Implicit(1.0)], ids=name)
 def test_two_hundred_thousand_events_lose_few_digits(rule: ovi.Rule) -> None:
     X, y = ill_conditioned(200_000, "scales")
-    belief = ovi.learn(X, y, loss=ovi.Squared(), rule=rule, family=WIDE, record="none").state.belief
+    belief = ovi.learn(X, y, loss=standing_for(ovi.Squared()), rule=rule, family=WIDE, record="none").state.belief
     long = X.astype(np.longdouble) / SCALES
     precision = np.eye(3) * (1e-7 / SCALES) ** 2 + 2.0 * np.einsum("ij,ik->jk", long, long).astype(float)
     mean = np.linalg.solve(precision, 2.0 * np.einsum("ij,i->j", long, y).astype(float))
