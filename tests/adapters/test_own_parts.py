@@ -120,7 +120,7 @@ def python(folder: Path, script: str) -> str:
 
 
 def onlinevi(folder: Path, *calls: list[str]) -> list[tuple[int, str, str]]:
-    """Exit code, output and errors of each call, where Python by itself, as with the installed command, does not see the folder."""
+    """Exit code, output and errors of each call; as with the installed command, Python by itself does not see the folder."""
     call = [sys.executable, "-P", "-c", COMMANDS, json.dumps(calls)]
     done = subprocess.run(call, cwd=folder, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
