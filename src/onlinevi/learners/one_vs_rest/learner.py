@@ -70,6 +70,16 @@ class OneVsRestState(Wrapped):
     def std(self) -> Vector:
         return np.stack([own.std for own in self.each])
 
+    def codes(self, y: Any) -> Any:
+        """The numbers of these labels' classes, refused where there is no such class, and none can join."""
+        labels = np.asarray(y, dtype=float)
+        codes = labels.astype(np.int64)
+        if not (codes == labels).all() or (codes < 0).any():
+            raise ValueError("y has a label that is no class: needs their numbers, 0, 1, 2, …")
+        if self.later is None and (codes >= len(self.each)).any():
+            raise ValueError(f"y has class {codes.max()}: there are {len(self.each)}, and none can join; set grows=True")
+        return codes
+
     def joined_by(self, code: int) -> OneVsRestState:
         """The state when a row of this class comes: the class, and those of lower numbers, are known from now on."""
         if code < len(self.seen) and self.seen[code]:
@@ -147,7 +157,7 @@ class OneVsRest(Learner[OneVsRestState]):
         return replace(state, each=fitting[: len(state.each)], later=None if state.later is None else fitting[-1])
 
     def play(self, state: OneVsRestState, X: Any, y: Vector, weights: Vector) -> tuple[OneVsRestState, Events]:
-        codes, blocks = self._codes(state, y), []
+        codes, blocks = state.codes(y), []
         for start, stop in pairwise([*self._firsts(state, codes), len(codes)]):
             rows = slice(start, stop)
             try:
@@ -192,7 +202,7 @@ class OneVsRest(Learner[OneVsRestState]):
 
     def look(self, state: OneVsRestState, X: Any, y: Vector) -> Events:
         state = self.fitting(state, X.shape[-1])
-        codes, known, scores = self._codes(state, y), len(state.each), self._scores(state.all, X)
+        codes, known, scores = state.codes(y), len(state.each), self._scores(state.all, X)
         blocks = []
         for row, code in enumerate(codes.tolist()):
             # A class that has yet to join is the one behind those known.
@@ -240,15 +250,6 @@ class OneVsRest(Learner[OneVsRestState]):
         count = {own.count for own in state.all}
         if not (number and len(state.seen) == len(state.each) and (state.later is not None) == self.grows and len(count) == 1):
             raise CheckpointError(FOREIGN)
-
-    def _codes(self, state: OneVsRestState, y: Any) -> Any:
-        labels = np.asarray(y, dtype=float)
-        codes = labels.astype(np.int64)
-        if not (codes == labels).all() or (codes < 0).any():
-            raise ValueError("y has a label that is no class: needs their numbers, 0, 1, 2, …")
-        if state.later is None and (codes >= len(state.each)).any():
-            raise ValueError(f"y has class {codes.max()}: there are {len(state.each)}, and none can join; set grows=True")
-        return codes
 
     def _scores(self, each: Sequence[Any], X: Any) -> Vector:
         return _columns([self.inner.said(self.inner.foresee(own, X)).prediction for own in each], X.shape[0])
