@@ -159,6 +159,11 @@ def never_flat(y: Any, a: Any, *parameters: Any) -> bool:
     return False
 
 
+def even_odds(a: Any, v: Any, *parameters: Any) -> tuple[float, float]:
+    """Of a loss that knows no probabilities."""
+    return 0.5, 0.5
+
+
 def yes() -> bool:
     return True
 

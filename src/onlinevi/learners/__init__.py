@@ -9,6 +9,7 @@ from onlinevi.learners.calibration import Bands, Calibrated, Calibration
 from onlinevi.learners.choice import choose, family_of, loss_of, losses_of, rule_of
 from onlinevi.learners.default import Auto, AutoState, auto
 from onlinevi.learners.described import CheckpointError, Described, Stored
+from onlinevi.learners.event_buffer import EventBuffer, StateBuffer, buffer_for
 from onlinevi.learners.inputs import Inputs, InputState, RawWeights
 from onlinevi.learners.kernels import kernel
 from onlinevi.learners.linear import Linear, learn, reason
@@ -54,6 +55,7 @@ __all__ = [
     "CheckpointError",
     "Described",
     "Differentiable",
+    "EventBuffer",
     "Events",
     "ExpertState",
     "ExpertStep",
@@ -78,12 +80,14 @@ __all__ = [
     "Reliability",
     "Saved",
     "State",
+    "StateBuffer",
     "Stored",
     "Trace",
     "Weighing",
     "Wrapped",
     "auto",
     "averages",
+    "buffer_for",
     "choose",
     "family_of",
     "fixed",

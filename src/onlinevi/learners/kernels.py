@@ -88,6 +88,7 @@ def _loss_parts(loss: type[Loss], family: type[Family], features: Features) -> d
     return {
         holes.expected: loss.expected,
         holes.valid_label: loss.valid_label,
+        holes.odds: reading.even_odds if loss.odds is None else loss.odds,
         holes.is_flat: loss.is_flat if knows_flat else reading.never_flat,
         holes.is_robust: reading.answer(features.robust),
     }

@@ -48,8 +48,8 @@ class Prepare(Learner[PrepareState]):
         return self.inner.loss
 
     def init(self, dim: int, horizon: int | None = None, *, sparse: bool = False) -> PrepareState:
-        width = self.inputs.dim_out(dim)
-        return PrepareState(self.inputs.init(dim), self.inner.init(width, horizon, sparse=sparse))
+        inner = self.inner.init(self.inputs.dim_out(dim), horizon, sparse=sparse)
+        return PrepareState(InputState.start(dim), inner)  # of no column, where there is an intercept
 
     def play(self, state: PrepareState, X: Any, y: Vector, weights: Vector) -> tuple[PrepareState, Events]:
         moments, prepared = self.inputs.update_many(state.moments, X)

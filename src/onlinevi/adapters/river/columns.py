@@ -11,12 +11,10 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from onlinevi.adapters.river.event import UNSAID, VALUES
-from onlinevi.engine import Vector
-from onlinevi.learners.inputs.passes import LARGEST
+from onlinevi.learners import InputState
 
 NEW = -1
-"""In place of an older column of the same category: there is none."""
+"""In place of a column: there is none."""
 
 NEVER = -1
 """In place of the number of features of a plain row: there are no plain rows."""
@@ -29,6 +27,7 @@ class Columns:
     """The columns that features have been given so far, in the order in which they came.
 
     A number has a column; a string has one for each value seen, "name=value", 1 or 0. None and NaN are missing values.
+    ``event`` is what was read last: a row of values, and a row with 1 where nothing was said of a column.
     """
 
     def __init__(self, *, zeros: bool) -> None:
@@ -39,17 +38,13 @@ class Columns:
         self._make_room()
 
     def _make_room(self) -> None:
-        self.said = np.zeros((2, len(self.names)))
+        self.event = np.zeros((2, len(self.names)))
+        self.values, self._absent = self.event
         # The common case, every feature a number and there, is one lookup and one copy in C.
         self._plain_width = len(self.names) if len(self.names) > 1 and not self._categories else NEVER
         self._get = itemgetter(*self.names or (None,))
-        self._pack = partial(struct.Struct(f"{len(self.names)}d").pack_into, self.said.data, 0)
-        self._all_said = True
-
-    @property
-    def values(self) -> Vector:
-        """The row that was read last."""
-        return self.said[VALUES]  # type: ignore[no-any-return]
+        self._pack = partial(struct.Struct(f"{len(self.names)}d").pack_into, self.event.data, 0)
+        self._all_there = True
 
     def read_plain(self, x: Mapping[Any, Any]) -> bool:
         """Read x if it has all features, no others, and all are numbers; False, and nothing of use read, if not."""
@@ -59,29 +54,29 @@ class Columns:
             self._pack(*self._get(x))
         except (KeyError, struct.error):
             return False
-        if not self._all_said:
-            self.said[UNSAID], self._all_said = 0.0, True
+        if not self._all_there:
+            self._absent[:], self._all_there = 0.0, True
         return True
 
     def read(self, x: Mapping[Any, Any]) -> None:
-        """Put the known features of x in ``said``, and mark the columns that it says nothing of."""
-        row, unsaid = self.said
-        row[:], unsaid[:] = (0.0, 0.0) if self.zeros else (math.nan, 1.0)
-        self._all_said = False
+        """Put the known features of x in ``event``, and mark the columns that it says nothing of."""
+        row, absent = self.values, self._absent
+        row[:], absent[:] = (0.0, 0.0) if self.zeros else (math.nan, 1.0)
+        self._all_there = False
         for name, value in x.items():
             if isinstance(value, str):
                 places = self._categories.get(name, {})
                 for place in places.values():
-                    row[place], unsaid[place] = 0.0, 0.0
+                    row[place], absent[place] = 0.0, 0.0
                 if value in places:
                     row[places[value]] = 1.0
             elif _is_missing(value):
                 for place in (*self._categories.get(name, {}).values(), self._numbers.get(name, NEW)):
                     if place != NEW:
-                        row[place], unsaid[place] = math.nan, 0.0
+                        row[place], absent[place] = math.nan, 0.0
             elif name in self._numbers:
                 place = self._numbers[name]
-                row[place], unsaid[place] = _number(name, value), 0.0
+                row[place], absent[place] = _number(name, value), 0.0
 
     def unknown(self, x: Mapping[Any, Any]) -> list[Feature]:
         """The features of x that have no column yet."""
@@ -96,27 +91,26 @@ class Columns:
                     found.append((name, None))
         return found
 
-    def alike(self, feature: Feature) -> int:
-        """An older column of the same category, or ``NEW``."""
-        name, value = feature
-        return NEW if value is None else next(iter(self._categories.get(name, {}).values()), NEW)
+    def widened(self, scales: InputState, joining: Sequence[Feature]) -> InputState:
+        """The moments with columns for these: 0 at all times, or wherever their category was seen, or never seen."""
+        lag = [0.0 if self.zeros else self._lag(scales, *feature) for feature in joining]
+        return scales.widened(scales.dim + len(joining), lag)
 
-    def add(self, features: Sequence[Feature]) -> None:
-        """Give them columns, at the end."""
+    def _lag(self, scales: InputState, name: Any, value: str | None) -> float:
+        alike = [] if value is None else list(self._categories.get(name, {}).values())
+        return float(scales.lag[alike[0]]) if alike else scales.count
+
+    def joined_by(self, features: Sequence[Feature]) -> Columns:
+        """The same with columns for these at the end."""
+        joined = Columns(zeros=self.zeros)
+        joined.names, joined._numbers = list(self.names), dict(self._numbers)
+        joined._categories = {name: dict(places) for name, places in self._categories.items()}
         for name, value in features:
-            places, key = (self._numbers, name) if value is None else (self._categories.setdefault(name, {}), value)
-            places[key] = len(self.names)
-            self.names.append(name if value is None else f"{name}={value}")
-        self._make_room()
-
-    def refused(self, *, missing: bool) -> str | None:
-        """What is wrong with the values read last, by name, if a value is."""
-        for name, value in zip(self.names, self.values.tolist(), strict=True):
-            if value != value and not missing:
-                return f"feature {name!r} is missing: set inputs=Inputs(missing=True), or fill it in"
-            if abs(value) > LARGEST:
-                return f"feature {name!r} is {value}: needs a finite number, not beyond ±{LARGEST}; None if it is missing"
-        return None
+            places, key = (joined._numbers, name) if value is None else (joined._categories.setdefault(name, {}), value)
+            places[key] = len(joined.names)
+            joined.names.append(name if value is None else f"{name}={value}")
+        joined._make_room()
+        return joined
 
     def __getstate__(self) -> dict[str, Any]:  # what was read last is nobody's business
         return {name: getattr(self, name) for name in ("zeros", "names", "_numbers", "_categories")}

@@ -1,21 +1,34 @@
-"""The estimators: River's methods, from dicts or tables to rows, from labels to ±1 or numbers."""
+"""The estimators: River's methods, from dicts or tables to events, from labels to ±1, numbers of classes, or numbers."""
 
 from __future__ import annotations
 
 import pickle
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping
-from typing import Any, Literal, TypeAlias
+from typing import Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 from river import base
 
 from onlinevi.adapters.river.columns import Columns
-from onlinevi.adapters.river.engines import AutoEngine, Engine, LinearEngine
 from onlinevi.beliefs import Family, MeanField
 from onlinevi.engine import Vector
-from onlinevi.learners import Auto, BadRow, Inputs, InputState, Linear
-from onlinevi.losses import Hinge, Logistic, Loss, Squared
+from onlinevi.learners import (
+    Auto,
+    BadRow,
+    Inputs,
+    InputState,
+    Learner,
+    Linear,
+    OneVsRest,
+    Prepare,
+    StateBuffer,
+    buffer_for,
+    loss_of,
+    losses_of,
+    rule_of,
+)
+from onlinevi.losses import Logistic, Loss, Squared, Target
 from onlinevi.rules import NGVI, Implicit, Rule
 
 Features: TypeAlias = Mapping[Any, Any]
@@ -23,12 +36,15 @@ Absent: TypeAlias = Literal["skip", "zero"]
 
 
 class _Estimator:
-    """What both share: columns, the engine behind them, and the settings."""
+    """What both share: columns, the buffer in which a learner learns, and the settings."""
+
+    _targets: ClassVar[tuple[Target, ...]]
+    """The tasks whose losses it takes."""
 
     def __init__(
         self,
-        loss: Loss | None = None,
-        rule: Rule | Literal["auto"] | None = None,
+        loss: str | Loss | None = None,
+        rule: str | Rule | None = None,
         family: Family | None = None,
         inputs: Inputs | None = None,
         absent: Absent = "skip",
@@ -43,7 +59,7 @@ class _Estimator:
             raise ValueError('absent="skip" needs Inputs(missing=True): without, use absent="zero"')
         self._learner = self._make_learner()
         self._columns = Columns(zeros=absent == "zero")
-        self._engine: Engine | None = None
+        self._buffer: StateBuffer | None = None
 
     @abstractmethod
     def _default(self) -> tuple[Loss, Rule, Family]:
@@ -54,16 +70,21 @@ class _Estimator:
         """What River shows as memory: the state as it would be pickled. Compiled kernels are shared, and not the model's."""
         return len(pickle.dumps(self))
 
-    def _make_learner(self) -> Linear | Auto:
+    def _make_learner(self) -> Learner[Any]:
+        """The learner of numbers, or of one class against the rest."""
         loss, rule, family = self._default()
-        if not isinstance(self.rule, str):
-            given = self.loss or loss, self.rule or rule, self.family or family
-            return Linear(*given, average=False, discount=self.discount, missing=self._inputs.missing)
-        if self.rule != "auto":
-            raise ValueError(f'rule={self.rule!r}: needs a rule such as Implicit(), or "auto"')
-        if self.family is not None or self.discount != 1.0:
-            raise ValueError('rule="auto" chooses families and discounts itself: leave them out')
-        return Auto(self.loss or loss, self._inputs)
+        if self.loss is not None:
+            loss = loss_of(self.loss, *self._targets)
+        if loss.target not in self._targets:
+            raise TypeError(f"loss={loss!r}: this estimator needs one of {', '.join(losses_of(*self._targets))}")
+        if self.rule == "auto":
+            if self.family is not None or self.discount != 1.0:
+                raise ValueError('rule="auto" chooses families and discounts itself: leave them out')
+            return Auto(loss, self._inputs)
+        if self.rule is not None:
+            rule = rule_of(self.rule)
+        own = self.family or (family if rule.gaussian else None)
+        return Prepare(self._inputs, Linear(loss, rule, own, False, self.discount, self._inputs.missing))
 
     @property
     def names(self) -> list[Any]:
@@ -73,26 +94,49 @@ class _Estimator:
     @property
     def scales(self) -> InputState | None:
         """The moments of the columns, as ``Inputs`` keeps them; None before the first event."""
-        return None if self._engine is None else self._engine.scales
+        return None if self._buffer is None else self._buffer.state.inputs
 
-    def _take(self, x: Features) -> Engine:
-        """Read x; the engine, with a column for every feature of it."""
-        columns, engine = self._columns, self._engine
-        if engine is not None and columns.read_plain(x):
-            return engine
+    def _states(self) -> list[Any]:
+        """What is known of the weights, by class where there are several: beliefs, or pools of them."""
+        own = () if self._buffer is None else self._buffer.state.by_class()
+        return [state if state.alone() is None else state.alone() for state in own]
+
+    def _learn(self, x: Features, label: float, learner: Learner[Any]) -> None:
+        """Learn an event, from which features may join; all is as it was where it is refused."""
+        columns, buffer = self._columns, self._buffer
+        if buffer is None or not columns.read_plain(x):
+            columns, buffer = self._room_for(x, learner)
+        try:
+            buffer.learn(columns.event, label)
+        except BadRow as bad:
+            raise self._refusal(columns, bad) from None
+        self._columns, self._buffer = columns, buffer
+
+    def _room_for(self, x: Features, learner: Learner[Any]) -> tuple[Columns, StateBuffer]:
+        """The columns with one for every feature of x, which they have read, and a buffer for them."""
+        columns, buffer = self._columns, self._buffer
         joining = columns.unknown(x)
-        if engine is not None and joining:
-            engine.widen([columns.alike(feature) for feature in joining], zeros=columns.zeros)
-        if joining:  # last: columns that the engine has not are read by nobody
-            columns.add(joining)
-        if engine is None:
-            self._engine = engine = self._start(len(columns.names))
-        columns.read(x)
-        return engine
+        joined = columns.joined_by(joining) if joining else columns
+        if buffer is None:
+            buffer = buffer_for(learner, learner.init(len(joined.names)))
+        elif joining:
+            state = buffer.state
+            scales = columns.widened(state.inputs, joining)
+            buffer = buffer_for(learner, learner.widen(state, scales.dim).with_inputs(scales))
+        joined.read(x)
+        return joined, buffer
 
-    def _start(self, dim: int) -> Engine:
-        learner = self._learner
-        return AutoEngine(learner, dim) if isinstance(learner, Auto) else LinearEngine(learner, self._inputs, dim)
+    def _read(self, x: Features) -> Vector:
+        """The event of a dict, from which nothing joins."""
+        columns = self._columns
+        if not columns.read_plain(x):
+            columns.read(x)
+        return columns.event
+
+    def _refusal(self, columns: Columns, bad: BadRow) -> BadRow:
+        """A refusal that names the feature, and counts events."""
+        why = self._inputs.refusal(columns.values, lambda place: f"feature {columns.names[place]!r}")
+        return BadRow(0 if self._buffer is None else self._buffer.count, why or bad.reason)
 
 
 class OnlineVIClassifier(_Estimator, base.MiniBatchClassifier):  # type: ignore[misc]
@@ -109,20 +153,20 @@ class OnlineVIClassifier(_Estimator, base.MiniBatchClassifier):  # type: ignore[
     (['age', 'colour=red', 'colour=blue'], True)
     """
 
+    _targets = ("classes",)
+
     def __init__(
         self,
-        loss: Loss | None = None,
-        rule: Rule | Literal["auto"] | None = None,
+        loss: str | Loss | None = None,
+        rule: str | Rule | None = None,
         family: Family | None = None,
         inputs: Inputs | None = None,
         absent: Absent = "skip",
         discount: float = 1.0,
     ) -> None:
-        if loss is not None and not isinstance(loss, Logistic | Hinge):
-            raise TypeError(f"loss={loss!r}: a classifier needs Logistic() or Hinge()")
         super().__init__(loss, rule, family, inputs, absent, discount)
         self.classes: list[Any] = []
-        self._two = False
+        self._two, self._one_vs_rest = False, OneVsRest(self._learner, known=0)
 
     def _default(self) -> tuple[Loss, Rule, Family]:
         # A narrow prior, for explicit steps: on fifty features a wide one overshoots at the start.
@@ -135,43 +179,46 @@ class OnlineVIClassifier(_Estimator, base.MiniBatchClassifier):  # type: ignore[
     @property
     def states(self) -> dict[Any, Any]:
         """What is known of each class's weights, as values; of bools there is True alone."""
-        known = [True] if self._two else self.classes
-        return dict(zip(known, [] if self._engine is None else self._engine.states, strict=False))
+        return dict(zip([True] if self._two else self.classes, self._states(), strict=True))
 
     def learn_one(self, x: Features, y: Any) -> None:
-        engine = self._take(x)
-        engine.learn(self._columns, self._signs(engine, y))
-
-    def _signs(self, engine: Engine, y: Any) -> Vector:
-        """+1 for the learner of this class, −1 for the others; the last learner is that of all classes yet to come."""
-        if not self.classes and isinstance(y, bool | np.bool_):
-            self.classes, self._two = [False, True], True
         if self._two:
             if y is not True and y is not False and y not in self.classes:
                 raise TypeError(f"label {y!r} after bools: give strings or numbers from the start for more than two classes")
-            return _YES if y else _NO
-        if y not in self.classes:
-            if y is None or y != y:
-                raise ValueError(f"label {y!r}: needs a class; drop the event")
-            engine.branch()
+            self._learn(x, 1.0 if y else -1.0, self._learner)
+        elif y in self.classes:
+            self._learn(x, float(self.classes.index(y)), self._one_vs_rest)
+        elif y is None or y != y:
+            raise ValueError(f"label {y!r}: needs a class; drop the event")
+        elif self.classes or not isinstance(y, bool | np.bool_):
+            self._learn(x, float(len(self.classes)), self._one_vs_rest)
             self.classes.append(y)
-        return np.array([*(1.0 if label == y else -1.0 for label in self.classes), -1.0])
+        else:
+            self._learn(x, 1.0 if y else -1.0, self._learner)
+            self.classes, self._two = [False, True], True
 
     def predict_proba_one(self, x: Features, **kwargs: Any) -> dict[Any, float]:
-        engine, columns = self._engine, self._columns
-        if engine is None:
+        buffer = self._buffer
+        if buffer is None:
             return {}
-        if not columns.read_plain(x):
-            columns.read(x)
-        return self._shares(engine.probabilities(columns))
-
-    def _shares(self, chances: list[float]) -> dict[Any, float]:
+        try:
+            chance = buffer.probability(self._read(x))
+        except BadRow as bad:
+            raise self._refusal(self._columns, bad) from None
         if self._two:
-            return {False: 1.0 - chances[0], True: chances[0]}
-        total = sum(chances[:-1])
-        if not total > 0.0:
-            return dict.fromkeys(self.classes, 1.0 / len(self.classes))
-        return {label: chance / total for label, chance in zip(self.classes, chances, strict=False)}
+            return {False: 1.0 - chance, True: chance}
+        if chance is None:
+            raise NotImplementedError(f"{self._learner.loss} has no probabilities of several classes: use Logistic()")
+        return dict(zip(self.classes, chance, strict=True))
+
+    def predict_one(self, x: Features, **kwargs: Any) -> Any:
+        buffer = self._buffer
+        if buffer is None or self._two or self._learner.loss.odds is not None:
+            return super().predict_one(x, **kwargs)
+        try:
+            return self.classes[int(np.argmax(buffer.scores(self._read(x))))]
+        except BadRow as bad:
+            raise self._refusal(self._columns, bad) from None
 
     def learn_many(self, X: Any, y: Any) -> None:
         _each(X, y, self.learn_one)
@@ -201,6 +248,8 @@ class OnlineVIRegressor(_Estimator, base.MiniBatchRegressor):  # type: ignore[mi
     True
     """
 
+    _targets = ("numbers", "quantile", "counts")
+
     def _default(self) -> tuple[Loss, Rule, Family]:
         # Half the squared loss is the logarithm of a normal density: in units of the noise, whatever the label's own.
         return Squared(), Implicit(rate=0.5), MeanField(prior_std=4.0, box=None)
@@ -208,18 +257,23 @@ class OnlineVIRegressor(_Estimator, base.MiniBatchRegressor):  # type: ignore[mi
     @property
     def state(self) -> Any:
         """What is known of the weights, as a value; None before the first event."""
-        return None if self._engine is None else self._engine.states[0]
+        return next(iter(self._states()), None)
 
     def learn_one(self, x: Features, y: float) -> None:
-        self._take(x).learn(self._columns, np.array([y], dtype=float))
+        try:
+            label = float(y)
+        except (TypeError, ValueError):
+            raise TypeError(self._learner.loss.refuse_label(repr(y))) from None
+        self._learn(x, label, self._learner)
 
     def predict_one(self, x: Features) -> float:
-        engine, columns = self._engine, self._columns
-        if engine is None:
+        buffer = self._buffer
+        if buffer is None:
             return 0.0
-        if not columns.read_plain(x):
-            columns.read(x)
-        return engine.mean(columns)
+        try:
+            return buffer.mean(self._read(x))
+        except BadRow as bad:
+            raise self._refusal(self._columns, bad) from None
 
     def learn_many(self, X: Any, y: Any) -> None:
         _each(X, y, self.learn_one)
@@ -228,9 +282,6 @@ class OnlineVIRegressor(_Estimator, base.MiniBatchRegressor):  # type: ignore[mi
         import pandas as pd
 
         return pd.Series([self.predict_one(x) for x in _dicts(X)], index=X.index)
-
-
-_YES, _NO = np.array([1.0]), np.array([-1.0])
 
 
 def _dicts(X: Any) -> Iterable[Features]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -14,6 +15,7 @@ from onlinevi.learners.base import BadRow
 from onlinevi.learners.described import Described, Stored, check_finite, whole
 from onlinevi.learners.inputs.passes import (
     COUNT,
+    FINITE,
     HEAD,
     INTERCEPT,
     KIND,
@@ -142,6 +144,24 @@ class Inputs:
         intercept = (float(mean[0]) if self.intercept else 0.0) - float(weights @ state.mean)
         return RawWeights(intercept, weights, None if std is None else np.asarray(std, dtype=float)[first:] * per_unit)
 
+    def refusal(self, x: Any, name: Callable[[int], str] = "column {}".format) -> str | None:
+        """Why a row is refused, by the name of its first value that is none to learn from; None where all are.
+
+        >>> import onlinevi as ovi
+        >>> ovi.Inputs(missing=True).refusal([1.0, float("nan"), float("inf")])
+        'column 2 is inf: needs finite numbers; drop the row, or fill it in'
+        """
+        row = np.asarray(x, dtype=float)
+        most = LARGEST if self.standardise else FINITE
+        refused = np.flatnonzero(~(np.abs(row) <= most) & ~(np.isnan(row) & self.missing))
+        if not len(refused):
+            return None
+        k = int(refused[0])
+        if np.isfinite(row[k]):
+            return f"{name(k)} is {row[k]}: beyond ±{LARGEST} sums of squares overflow; change its unit"
+        ways = "set missing=True, drop the row, or fill it in" if np.isnan(row[k]) else "drop the row, or fill it in"
+        return f"{name(k)} is {row[k]}: needs finite numbers; {ways}"
+
     def describe(self, state: InputState) -> Described:
         """The moments in plain terms."""
         check_finite(state.array, "moments of columns")
@@ -174,18 +194,11 @@ class Inputs:
         for low, high in blocks(rows):
             used = one_pass(rows.block(low, high), array, start, self.settings, prepared.block(low, high))
             if low + used < high:
-                raise BadRow(low + used, self._reason(rows, low + used))
+                raise self._bad_row(rows, low + used)
         return prepared.whole()
 
-    def _reason(self, rows: Rows, i: int) -> str:
-        row = np.asarray(one_row(rows, i), dtype=float)
-        refused = ~np.isfinite(row) & ~(np.isnan(row) & self.missing)
-        if not refused.any():
-            k = int(np.argmax(np.where(np.isnan(row), 0.0, np.abs(row))))
-            return f"column {_column(rows, i, k)} is {row[k]}: beyond ±{LARGEST} sums of squares overflow; change its unit"
-        k = int(np.flatnonzero(refused)[0])
-        ways = "set missing=True, drop the row, or fill it in" if np.isnan(row[k]) else "drop the row, or fill it in"
-        return f"column {_column(rows, i, k)} is {row[k]}: needs finite numbers; {ways}"
+    def _bad_row(self, rows: Rows, i: int) -> BadRow:
+        return BadRow(i, str(self.refusal(one_row(rows, i), lambda k: f"column {_column(rows, i, k)}")))
 
 
 class _DenseOut:

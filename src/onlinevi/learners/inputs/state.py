@@ -66,14 +66,13 @@ class InputState:
         """The std of each column so far, over n; where rows are sparse, the root of the mean square."""
         return np.asarray(np.sqrt(self.square / np.maximum(self.counts, 1.0)))
 
-    def widened(self, dim: int) -> InputState:
-        """With further columns at the end, never seen before."""
+    def widened(self, dim: int, lag: Any = None) -> InputState:
+        """With further columns at the end: 0 in all rows but ``lag``, which have no value of them; by default never seen."""
         if dim < self.dim:
             raise ValueError(f"dim={dim}: the state has {self.dim} columns already, and none can leave")
         new = np.zeros(dim - self.dim)
-        return InputState(
-            np.concatenate([self.array[:HEAD], self.lag, new + self.array[COUNT], self.mean, new, self.square, new])
-        )
+        joined = new + (self.array[COUNT] if lag is None else np.asarray(lag, dtype=float))
+        return InputState(np.concatenate([self.array[:HEAD], self.lag, joined, self.mean, new, self.square, new]))
 
     def __repr__(self) -> str:
         return f"InputState(count={self.count}, dim={self.dim})"

@@ -3,18 +3,26 @@
 Divided by their sum, probabilities of several classes are too timid where classes are well apart, and a softmax of log-odds
 too bold where they are not. P(k) ∝ p_k/(1 − p_k)^β has the one at β = 0 and the other at β = 1. Exponential weights at rate 1
 over a few β, by the log-loss of what was said before each label: on any stream at most ln 7 more in all than the best β.
+
+The loops are compiled: one event alone would else cost more here than in all that its classes learn from it.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from onlinevi.engine import Vector
+from onlinevi.engine import Real, Vector, compose, ns
 
 BOLDNESS = (0.0, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0)
+
+SUPPORT, AGAINST = range(2)
+"""The rows of a table of logarithms, a column a class: log p, and −log(1 − p)."""
+
+_NO_WEIGHTS = np.empty(0)
 
 
 class Weighed(NamedTuple):
@@ -24,6 +32,8 @@ class Weighed(NamedTuple):
     """The total log-loss of each β before each row."""
     after: Vector
     """The totals after all rows."""
+    loss: Vector
+    """−log of the probability said of each row's class; finite where that is too small for a number."""
 
 
 def start() -> Vector:
@@ -31,41 +41,106 @@ def start() -> Vector:
     return np.zeros(len(BOLDNESS))
 
 
-def log_shares(scores: Vector, boldness: float) -> Vector:
-    """log P(class) at each row of one-vs-rest log-odds, for one β. All β agree on the order of the classes."""
-    from scipy.special import log_expit, log_softmax
-
-    return np.asarray(log_softmax(log_expit(scores) - boldness * log_expit(-scores), axis=1))
-
-
 def weigh(totals: Vector, scores: Vector, classes: Any, seen: Sequence[bool], weights: Vector | None = None) -> Weighed:
     """Weigh every β by these rows, whose classes are given by number; any split gives the same bits.
 
     Only classes that have come take part, so that a class known from the start and one that joins weigh the same.
     """
-    places = np.cumsum(seen) - 1
-    paid = _paid(scores[:, list(seen)], places[classes])
-    weighted = paid if weights is None else paid * weights
-    along = np.ascontiguousarray(np.cumsum(np.column_stack([totals, weighted]), axis=1).T)
-    return Weighed(along[:-1], along[-1])
-
-
-def _paid(scores: Vector, classes: Any) -> Vector:
-    """The log-loss of each β at each row: a row a β."""
-    each = (np.take_along_axis(log_shares(scores, boldness), classes[:, None], 1)[:, 0] for boldness in BOLDNESS)
-    return -np.stack(list(each))
-
-
-def log_loss(totals: Vector, scores: Vector, classes: Any) -> Vector:
-    """−log of the probability said of each row's class; finite where that is too small for a number."""
-    from scipy.special import log_softmax
-
-    return np.asarray(-np.logaddexp.reduce(log_softmax(-totals, axis=1) - _paid(scores, classes).T, axis=1))
+    after, before, loss = np.array(totals), np.empty((len(scores), len(totals))), np.empty(len(scores))
+    given, numbers = _NO_WEIGHTS if weights is None else np.array(weights), np.array(classes, dtype=float)
+    weigh_rows(np.ascontiguousarray(scores), numbers, np.array(seen, dtype=float), given, after, before, loss)
+    return Weighed(before, after, loss)
 
 
 def probabilities(totals: Vector, scores: Vector) -> Vector:
     """The weighted mean over all β: by the same totals for all rows, or by a row of totals for each."""
-    from scipy.special import softmax
+    shares = np.empty(scores.shape)
+    share_rows(np.array(np.atleast_2d(totals)), np.ascontiguousarray(scores), shares)
+    return shares
 
-    each = zip(softmax(-np.atleast_2d(totals), axis=1).T, BOLDNESS, strict=True)
-    return np.asarray(sum(weight[:, None] * np.exp(log_shares(scores, boldness)) for weight, boldness in each))
+
+# --- row by row
+
+
+def weigh_each(scores: Any, classes: Any, seen: Any, weights: Any, totals: Any, before: Any, loss: Any) -> None:
+    """Fills ``before`` and ``loss``, a row each, and adds to ``totals`` what every β has paid among the classes seen."""
+    logs, paid = np.empty((2, scores.shape[1])), np.empty(len(totals))
+    everybody, all_seen = np.ones(scores.shape[1]), True
+    for k in range(len(seen)):
+        all_seen = all_seen and seen[k] > 0.0
+    for i in range(len(scores)):
+        own, weight = int(classes[i]), weights[i] if len(weights) > 0 else 1.0
+        fill_logs(scores[i], logs)
+        for b in range(len(totals)):
+            before[i, b] = totals[b]
+            paid[b] = log_whole(logs, everybody, BOLDNESS[b]) - log_part(logs, own, BOLDNESS[b])
+        loss[i] = log_mean(before[i], paid)
+        for b in range(len(totals)):
+            among = paid[b] if all_seen else log_whole(logs, seen, BOLDNESS[b]) - log_part(logs, own, BOLDNESS[b])
+            totals[b] += weight * among
+
+
+def share_each(totals: Any, scores: Any, shares: Any) -> None:
+    """Fills ``shares``, a row each."""
+    logs, everybody = np.empty((2, scores.shape[1])), np.ones(scores.shape[1])
+    for i in range(len(scores)):
+        own = totals[i if len(totals) > 1 else 0]
+        fill_logs(scores[i], logs)
+        least, whole = smallest(own), 0.0
+        for k in range(len(everybody)):
+            shares[i, k] = 0.0
+        for b in range(len(own)):
+            weight, log_sum = ns.exp(least - own[b]), log_whole(logs, everybody, BOLDNESS[b])
+            whole += weight
+            for k in range(len(everybody)):
+                shares[i, k] += weight * ns.exp(log_part(logs, k, BOLDNESS[b]) - log_sum)
+        for k in range(len(everybody)):
+            shares[i, k] /= whole
+
+
+def fill_logs(scores: Any, logs: Any) -> None:
+    """log p and −log(1 − p) of each class, at log-odds of any size; −∞ and 0 for a class that is not known yet."""
+    for k in range(len(scores)):
+        rest = ns.log1p(ns.exp(-ns.absolute(scores[k])))
+        logs[SUPPORT, k], logs[AGAINST, k] = ns.minimum(scores[k], 0.0) - rest, ns.maximum(scores[k], 0.0) + rest
+
+
+def log_part(logs: Any, k: int, boldness: Real) -> Real:
+    """log p_k/(1 − p_k)^β."""
+    return logs[SUPPORT, k] + boldness * logs[AGAINST, k]
+
+
+def log_whole(logs: Any, takes_part: Any, boldness: Real) -> Real:
+    """The logarithm of the sum over the classes that take part; 0 where none of them is known, and all have the share 0."""
+    largest, total = -math.inf, 0.0
+    for k in range(len(takes_part)):
+        if takes_part[k] > 0.0:
+            largest = ns.maximum(largest, log_part(logs, k, boldness))
+    if largest == -math.inf:
+        return 0.0
+    for k in range(len(takes_part)):
+        if takes_part[k] > 0.0:
+            total += ns.exp(log_part(logs, k, boldness) - largest)
+    return largest + ns.log(total)
+
+
+def log_mean(totals: Any, paid: Any) -> Real:
+    """−log of the mean of e^(−paid) by the weights e^(−total)."""
+    least, least_paid = smallest(totals), math.inf
+    for b in range(len(totals)):
+        least_paid = ns.minimum(least_paid, totals[b] - least + paid[b])
+    weights = mean = 0.0
+    for b in range(len(totals)):
+        weights += ns.exp(least - totals[b])
+        mean += ns.exp(least_paid - (totals[b] - least + paid[b]))
+    return least_paid + ns.log(weights) - ns.log(mean)
+
+
+def smallest(totals: Any) -> Real:
+    least = math.inf
+    for b in range(len(totals)):
+        least = ns.minimum(least, totals[b])
+    return least
+
+
+weigh_rows, share_rows = compose(weigh_each, {}), compose(share_each, {})

@@ -70,6 +70,25 @@ class OneVsRestState(Wrapped):
     def std(self) -> Vector:
         return np.stack([own.std for own in self.each])
 
+    def codes(self, y: Any) -> Any:
+        """The numbers of these labels' classes, refused where there is no such class, and none can join."""
+        labels = np.asarray(y, dtype=float)
+        codes = labels.astype(np.int64)
+        if not (codes == labels).all() or (codes < 0).any():
+            raise ValueError("y has a label that is no class: needs their numbers, 0, 1, 2, …")
+        if self.later is None and (codes >= len(self.each)).any():
+            raise ValueError(f"y has class {codes.max()}: there are {len(self.each)}, and none can join; set grows=True")
+        return codes
+
+    def joined_by(self, code: int) -> OneVsRestState:
+        """The state when a row of this class comes: the class, and those of lower numbers, are known from now on."""
+        if code < len(self.seen) and self.seen[code]:
+            return self
+        new = max(0, code + 1 - len(self.each))
+        seen = [*self.seen, *[False] * new]
+        seen[code] = True
+        return replace(self, each=(*self.each, *[self.later] * new), seen=tuple(seen))
+
     def with_inputs(self, inputs: Any) -> OneVsRestState:
         each = tuple(own.with_inputs(inputs) for own in self.each)
         return replace(self, each=each, later=None if self.later is None else self.later.with_inputs(inputs))
@@ -132,13 +151,13 @@ class OneVsRest(Learner[OneVsRestState]):
         return replace(state, each=tuple(self.inner.widen(own, dim) for own in state.each), later=later)
 
     def fitting(self, state: OneVsRestState, dim: int) -> OneVsRestState:
-        each = tuple(self.inner.fitting(own, dim) for own in state.each)
-        if all(new is old for new, old in zip(each, state.each, strict=True)):
+        fitting = tuple(self.inner.fitting(own, dim) for own in state.all)
+        if all(new is old for new, old in zip(fitting, state.all, strict=True)):
             return state
-        return replace(state, each=each, later=None if state.later is None else self.inner.fitting(state.later, dim))
+        return replace(state, each=fitting[: len(state.each)], later=None if state.later is None else fitting[-1])
 
     def play(self, state: OneVsRestState, X: Any, y: Vector, weights: Vector) -> tuple[OneVsRestState, Events]:
-        codes, blocks = self._codes(state, y), []
+        codes, blocks = state.codes(y), []
         for start, stop in pairwise([*self._firsts(state, codes), len(codes)]):
             rows = slice(start, stop)
             try:
@@ -156,23 +175,20 @@ class OneVsRest(Learner[OneVsRestState]):
 
     def _play(self, state: OneVsRestState, X: Any, codes: Any, weights: Vector) -> tuple[OneVsRestState, Events]:
         """Rows of which only the first may be of a class that had not come before."""
-        known, newest = len(state.each), int(codes[0]) if len(codes) else 0
-        each = (*state.each, *[state.later] * max(0, newest + 1 - known))
-        seen = [*state.seen, *[False] * (len(each) - known)]
-        seen[newest] = seen[newest] or len(codes) > 0
-        played = [self.inner.play(own, X, signs, weights) for own, signs in zip(each, _signs(codes, len(each)), strict=True)]
-        later = state.later
+        known = len(state.each)
+        state = state.joined_by(int(codes[0])) if len(codes) else state
+        signs, later = _signs(codes, len(state.each)), state.later
+        played = [self.inner.play(own, X, labels, weights) for own, labels in zip(state.each, signs, strict=True)]
         if later is not None:
             later, _ = self.inner.play(later, X, np.full(len(codes), -1.0), weights)
-        scores = np.column_stack([self.inner.said(events).prediction for _, events in played])
+        scores = _columns([self.inner.said(events).prediction for _, events in played], len(codes))
         before, coupled = None, state.coupled
         if self._has_odds:
-            before, coupled = coupling.weigh(coupled, scores, codes, seen, weights if len(weights) else None)
-            loss = coupling.log_loss(before, scores, codes)
+            before, coupled, loss = coupling.weigh(coupled, scores, codes, state.seen, weights if len(weights) else None)
         else:
             loss = sum((events.loss for _, events in played), np.zeros(len(codes)))
         paid = float(np.cumsum([state.paid, *loss])[-1])  # one addition an event: any split gives the same bits
-        after = OneVsRestState(tuple(own for own, _ in played), later, coupled, tuple(seen), paid)
+        after = OneVsRestState(tuple(own for own, _ in played), later, coupled, state.seen, paid)
         return after, Events(_hidden(scores, known), None, loss, coupled=before)
 
     def foresee(self, state: OneVsRestState, X: Any) -> Events:
@@ -186,15 +202,14 @@ class OneVsRest(Learner[OneVsRestState]):
 
     def look(self, state: OneVsRestState, X: Any, y: Vector) -> Events:
         state = self.fitting(state, X.shape[-1])
-        codes, known, scores = self._codes(state, y), len(state.each), self._scores(state.all, X)
+        codes, known, scores = state.codes(y), len(state.each), self._scores(state.all, X)
         blocks = []
         for row, code in enumerate(codes.tolist()):
             # A class that has yet to join is the one behind those known.
             place = min(code, known)
             own, places = scores[row : row + 1, : max(known, place + 1)], np.array([place])
             if self._has_odds:
-                before = state.coupled[np.newaxis]
-                loss, coupled = coupling.log_loss(before, own, places), before
+                coupled, _, loss = coupling.weigh(state.coupled, own, places, (True,) * own.shape[1])
             else:
                 pairs = zip(_signs(places, own.shape[1]), own.T, strict=True)
                 loss, coupled = sum((np.asarray(self.loss(signs, said).value) for signs, said in pairs), np.zeros(1)), None
@@ -236,17 +251,13 @@ class OneVsRest(Learner[OneVsRestState]):
         if not (number and len(state.seen) == len(state.each) and (state.later is not None) == self.grows and len(count) == 1):
             raise CheckpointError(FOREIGN)
 
-    def _codes(self, state: OneVsRestState, y: Any) -> Any:
-        labels = np.asarray(y, dtype=float)
-        codes = labels.astype(np.int64)
-        if not (codes == labels).all() or (codes < 0).any():
-            raise ValueError("y has a label that is no class: needs their numbers, 0, 1, 2, …")
-        if state.later is None and (codes >= len(state.each)).any():
-            raise ValueError(f"y has class {codes.max()}: there are {len(state.each)}, and none can join; set grows=True")
-        return codes
-
     def _scores(self, each: Sequence[Any], X: Any) -> Vector:
-        return np.column_stack([self.inner.said(self.inner.foresee(own, X)).prediction for own in each])
+        return _columns([self.inner.said(self.inner.foresee(own, X)).prediction for own in each], X.shape[0])
+
+
+def _columns(scores: Sequence[Vector], count: int) -> Vector:
+    """The scores of each class as a column; none where no class has come yet."""
+    return np.column_stack(scores) if scores else np.empty((count, 0))
 
 
 def _hidden(scores: Vector, known: int) -> Vector:
