@@ -247,7 +247,7 @@ def test_what_needs_doubles_says_so() -> None:
     for family in (ovi.FullCovariance(), ovi.LowRank()):
         with pytest.raises(ValueError, match=rf"covariances of {type(family).__name__} need double precision"):
             ovi.Linear(ovi.Logistic(), ovi.Implicit(), family, dtype="float32")
-    with pytest.raises(ValueError, match="an aggregate needs double precision"):
+    with pytest.raises(ValueError, match="a pool needs double precision"):
         Aggregate([SINGLE])
     with pytest.raises(ValueError, match='dtype=\'float16\': needs "float64" or "float32"'):
         ovi.Linear(ovi.Hinge(), ovi.SVB(), dtype="float16")
