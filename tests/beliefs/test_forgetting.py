@@ -10,6 +10,7 @@ from scipy import sparse
 from scipy.linalg import eigh
 
 import onlinevi as ovi
+from onlinevi.engine import Belief
 from onlinevi.learners.state import State
 
 DIM = 5
@@ -197,7 +198,7 @@ def test_what_cannot_forget_is_refused() -> None:
         ovi.Linear(loss=ovi.Squared(), rule=ovi.SVA(), discount=0.99)
     trace = ovi.learn([[1.0]], [1.0], loss=ovi.Squared(), rule=ovi.SVB(), discount=0.99)
     with pytest.raises(ValueError, match=r"discount=0.99: the theorems are about rules that forget nothing"):
-        ovi.bounds.before_data(trace, ovi.types.Belief(np.zeros(1), np.ones(1)), lipschitz=1.0)
+        ovi.bounds.before_data(trace, Belief(np.zeros(1), np.ones(1)), lipschitz=1.0)
     with pytest.raises(ValueError, match="another learner"):
         ovi.Linear(loss=trace.state.plan.loss, rule=trace.state.plan.rule, family=trace.state.plan.family).update(
             trace.state, [1.0], 1.0
