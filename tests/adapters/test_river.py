@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from helpers.states import same_bits
 
 import onlinevi as ovi
 
@@ -41,7 +42,7 @@ def learned(model: Any, rows: Any, labels: Any) -> Any:
 def same(first: Any, second: Any) -> bool:
     """Equal to the bit: the states, the scales and the names."""
     return bool(
-        first._engine.states == second._engine.states and first.scales == second.scales and first.names == second.names
+        same_bits(first._buffer.state, second._buffer.state) and first.scales == second.scales and first.names == second.names
     )
 
 
@@ -111,7 +112,7 @@ def test_the_order_of_a_dict_and_the_kind_of_its_numbers_do_not_matter() -> None
 
 def test_a_class_that_comes_late_was_known_from_the_start() -> None:
     model = learned(OnlineVIClassifier(), DICTS, KINDS)
-    learner = model._learner
+    learner = model._learner.inner
     for kind in set(KINDS):
         state, _ = by_hand(learner, ROWS, np.where(np.array(KINDS) == kind, 1.0, -1.0))
         assert model.states[kind] == state
@@ -174,8 +175,30 @@ def test_losses_of_other_labels() -> None:
     counts = [int(3 + (x["a"] > 5.0)) for x in DICTS]
     poisson = learned(OnlineVIRegressor(loss=ovi.Poisson(), rule=ovi.Implicit(), **FILLED), DICTS, counts)
     assert 2.5 < poisson.predict_one(DICTS[0]) < 4.5
-    hinge = learned(OnlineVIClassifier(loss=ovi.Hinge(), **FILLED), DICTS, BOOLS)
+    hinge = learned(OnlineVIClassifier(loss="hinge", **FILLED), DICTS, BOOLS)
     assert np.mean([hinge.predict_one(x) == y for x, y in zip(DICTS, BOOLS, strict=True)]) > 0.9
+
+
+def test_a_hinge_loss_of_several_classes_has_scores_alone() -> None:
+    model = OnlineVIClassifier(loss=ovi.Hinge(), rule="ngvi")
+    assert model.predict_one(DICTS[0]) is None
+    learned(model, DICTS, KINDS)
+    learner = ovi.OneVsRest(model._learner, 3)
+    codes = [model.classes.index(kind) for kind in KINDS]
+    state, _ = learner.update_many(learner.init(3), ROWS, codes)
+    guesses = [model.classes[code] for code in learner.forecast(state, np.array(ROWS)).guess]
+    assert [model.predict_one(x) for x in DICTS] == guesses == model.predict_many(pd.DataFrame(DICTS)).tolist()
+    with pytest.raises(NotImplementedError, match="no probabilities of several classes"):
+        model.predict_proba_one(DICTS[0])
+
+
+def test_names_stand_for_objects() -> None:
+    named = OnlineVIClassifier("logistic", "svb", ovi.MeanField(), **FILLED)
+    given = OnlineVIClassifier(ovi.Logistic(), ovi.SVB(), ovi.MeanField(), **FILLED)
+    assert same(learned(named, DICTS[:20], BOOLS[:20]), learned(given, DICTS[:20], BOOLS[:20]))
+    assert OnlineVIRegressor("absolute", "oga")._learner.inner == ovi.Linear(
+        ovi.Absolute(), ovi.OGA(ovi.PerSqrt(1.0)), ovi.Point(), average=False, missing=True
+    )
 
 
 def test_auto_behind_it() -> None:
@@ -216,9 +239,36 @@ def test_a_refused_event_leaves_no_trace() -> None:
     assert pickle.dumps(model) == before
     with pytest.raises(ovi.BadRow, match="row 1: feature 'a' is inf"):
         model.learn_many(pd.DataFrame([DICTS[0], {**DICTS[0], "a": math.inf}]), pd.Series(NUMBERS[:2]))
+    with pytest.raises(TypeError, match="label 'much': Squared needs a finite number"):
+        model.learn_one(DICTS[0], "much")
     kinds = learned(OnlineVIClassifier(), DICTS, BOOLS)
     with pytest.raises(TypeError, match="label 'maybe' after bools"):
         kinds.learn_one(DICTS[0], "maybe")
+
+
+def test_a_refused_event_brings_neither_features_nor_classes() -> None:
+    model = OnlineVIClassifier()
+    for label in (True, "one"):
+        with pytest.raises(ovi.BadRow, match="row 0: feature 'new' is inf"):
+            model.learn_one({"new": math.inf}, label)
+    assert (model.classes, model.names, model.states, model.predict_proba_one(DICTS[0])) == ([], [], {}, {})
+    learned(model, DICTS[:30], KINDS[:30])
+    before = pickle.dumps(model)
+    with pytest.raises(ovi.BadRow, match="row 30: feature 'new' is inf"):
+        model.learn_one({**DICTS[0], "new": math.inf}, "four")
+    with pytest.raises(ovi.BadRow, match="row 30: feature 'b' is -inf"):
+        model.learn_one({**DICTS[0], "b": -math.inf}, "four")
+    with pytest.raises(ValueError, match="label None: needs a class"):
+        model.learn_one(DICTS[0], None)
+    assert pickle.dumps(model) == before
+    model.learn_one(DICTS[30], "four")
+    assert model.classes[-1] == "four"
+
+
+def test_an_event_without_features_teaches_the_intercept() -> None:
+    model = learned(OnlineVIRegressor(), [{}, {}, DICTS[0]], [3.0, 3.0, 3.0])
+    assert (model.names, model.scales.count, model.state.count) == (list(FEATURES), 3, 3)
+    assert model.predict_one({}) == pytest.approx(3.0, abs=0.5)
 
 
 def test_a_feature_that_cannot_join_is_refused_and_forgotten() -> None:
@@ -234,7 +284,8 @@ def test_a_feature_that_cannot_join_is_refused_and_forgotten() -> None:
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        ({"rule": "best"}, 'such as Implicit\\(\\), or "auto"'),
+        ({"rule": "best"}, "rule='best': needs one of 'auto', "),
+        ({"loss": "hinge"}, "loss='hinge': needs one of 'squared', "),
         ({"rule": "auto", "discount": 0.9}, "leave them out"),
         ({"absent": "mean"}, '"skip"'),
         ({"inputs": ovi.Inputs()}, 'absent="zero"'),
@@ -243,6 +294,13 @@ def test_a_feature_that_cannot_join_is_refused_and_forgotten() -> None:
 def test_bad_settings_are_refused(settings: dict[str, Any], words: str) -> None:
     with pytest.raises(ValueError, match=words):
         OnlineVIRegressor(**settings)
+
+
+def test_a_loss_of_another_task_is_refused() -> None:
+    with pytest.raises(TypeError, match=r"Hinge.*: this estimator needs one of .*squared"):
+        OnlineVIRegressor(ovi.Hinge())
+    with pytest.raises(TypeError, match=r"Squared.*: this estimator needs one of .*logistic"):
+        OnlineVIClassifier(ovi.Squared())
 
 
 def test_in_a_pipeline_under_evaluation() -> None:

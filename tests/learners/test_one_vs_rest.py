@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from helpers.states import bits
+from helpers.states import bits, same_bits
 from sklearn.datasets import load_iris
 
 import onlinevi as ovi
@@ -19,7 +19,6 @@ from onlinevi.adapters.cli import main
 from onlinevi.checkpoint import CheckpointError
 from onlinevi.data import open_stream
 from onlinevi.learners import OneVsRest, OneVsRestState, choose
-from onlinevi.learners.one_vs_rest import coupling
 from onlinevi.runs.checkpoint import load_job, save_job
 from onlinevi.runs.job import Job
 from onlinevi.runs.metrics import Metrics
@@ -173,6 +172,32 @@ def test_a_checkpoint_goes_on_with_the_same_bits(one: Any, tmp_path: Path) -> No
             ovi.save(path, learner, wrong)
     with pytest.raises(CheckpointError, match="not finite"):
         ovi.save(path, learner, replace(state, coupled=np.full(7, np.nan)))
+
+
+@pytest.mark.parametrize("one", [ONE, HINGE, ovi.Auto()], ids=["logistic", "hinge", "auto"])
+def test_classes_may_all_be_unknown_at_the_start(one: Any) -> None:
+    """As scikit-learn knows them all, and River none: once all have come, both say the same."""
+    count = 12 if isinstance(one, ovi.Auto) else 60
+    X, y = rows(count, 3)
+    y = np.array([list(dict.fromkeys(y)).index(code) for code in y])
+    none, all_of_them = OneVsRest(one, 0), OneVsRest(one, 3, grows=False)
+    assert none.forecast(none.init(3), X).prediction.shape == (count, 0)
+    joined, trace = none.update_many(none.init(3), X, y)
+    known, _ = all_of_them.update_many(all_of_them.init(3), X, y)
+    assert [same_bits(own, other) for own, other in zip(joined.each, known.each, strict=True)] == [True] * 3
+    assert joined.coupled.tobytes() == known.coupled.tobytes()
+    assert joined.seen == known.seen == (True,) * 3
+    assert np.isneginf(trace.forecast.prediction[0]).all()
+    state = none.init(3)
+    for x, code in zip(X, y, strict=True):
+        state, _ = none.update(state, x, code)
+    assert same_bits(state, joined)
+
+
+def test_rows_may_be_wider_before_the_first_class() -> None:
+    learner = OneVsRest(ovi.Auto(), 0)
+    state, _ = learner.update_many(learner.init(2), np.ones((1, 3)), [0])
+    assert state.inputs.dim == state.later.inputs.dim == 3
 
 
 # --- from files
@@ -337,25 +362,3 @@ def test_columns_of_another_run_take_new_classes_and_merge_with_it(tmp_path: Pat
     # What the first run would have said of the class it never met is what it has learned of a class that never came.
     unmet = first.state.later.std**-2.0 + second.state.each[3].std ** -2.0 - 1.0
     np.testing.assert_allclose(merged.state.each[3].std ** -2.0, unmet, rtol=1e-12)
-
-
-# --- the coupling
-
-
-@pytest.mark.parametrize("seed", range(4))
-def test_coupling_is_within_ln_7_of_the_best(seed: int) -> None:
-    rng = np.random.default_rng(seed)
-    scores = rng.standard_normal((300, 5)) * rng.choice([0.1, 3.0, 30.0])
-    said = np.stack([np.exp(coupling.log_shares(scores, boldness)) for boldness in coupling.BOLDNESS])
-    # Seeds 2 and 3: whatever class the play so far thinks least likely.
-    totals, paid, classes = np.zeros(len(said)), 0.0, rng.integers(0, 5, 300)
-    for i in range(300):
-        each = coupling.probabilities(totals, scores[i : i + 1])[0]
-        by_hand = np.exp(-totals + totals.min()) @ said[:, i] / np.exp(-totals + totals.min()).sum()
-        np.testing.assert_allclose(each, by_hand, rtol=1e-9)
-        classes[i] = each.argmin() if seed >= 2 else classes[i]
-        loss = coupling.log_loss(totals[np.newaxis], scores[i : i + 1], classes[i : i + 1])
-        np.testing.assert_allclose(loss, -np.log(each[classes[i]]), rtol=1e-9, atol=1e-12)
-        paid, totals = paid + loss[0], coupling.weigh(totals, scores[i : i + 1], classes[i : i + 1], [True] * 5).after
-    assert paid <= totals.min() + np.log(len(coupling.BOLDNESS)) + 1e-9
-    assert np.array_equal(totals, coupling.weigh(coupling.start(), scores, classes, [True] * 5).after)

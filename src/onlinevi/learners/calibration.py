@@ -148,7 +148,7 @@ class Calibration:
         if not all(np.isfinite(part).all() for part in parts) or not ((parts[2] > 0.0) & (parts[3] >= 0.0)).all():
             raise ValueError("labels, predictions and variances must be finite, unit > 0 and extra ≥ 0: drop the event")
         array, record = state.array.copy(), np.empty((len(parts[0]), 4))
-        kernel()(*(np.ascontiguousarray(part) for part in parts), array, state.settings, record)
+        kernel()(*map(np.array, parts), array, state.settings, record)  # copies: a row alone is broadcast onto itself
         return Calibrated(array, state.settings), Bands(*record.T)
 
     def run(self, y: Any, prediction: Any, unit: Any = 1.0, extra: Any = 0.0) -> tuple[Calibrated, Bands]:

@@ -73,7 +73,8 @@ class OneVsRestState(Wrapped):
     def codes(self, y: Any) -> Any:
         """The numbers of these labels' classes, refused where there is no such class, and none can join."""
         labels = np.asarray(y, dtype=float)
-        codes = labels.astype(np.int64)
+        with np.errstate(invalid="ignore"):  # refused below
+            codes = labels.astype(np.int64)
         if not (codes == labels).all() or (codes < 0).any():
             raise ValueError("y has a label that is no class: needs their numbers, 0, 1, 2, …")
         if self.later is None and (codes >= len(self.each)).any():
