@@ -46,6 +46,7 @@ def same(first: Any, second: Any) -> bool:
     )
 
 
+@pytest.mark.compiled
 @pytest.mark.filterwarnings("default")  # River's own data sets warn
 @pytest.mark.parametrize("model", [OnlineVIClassifier(), OnlineVIRegressor()], ids=lambda model: type(model).__name__)
 def test_rivers_own_checks(model: Any) -> None:

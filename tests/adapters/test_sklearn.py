@@ -40,6 +40,7 @@ def test_scikit_learns_checks(estimator: Any, check: Any) -> None:
 TELLING = {"check_classifiers_train", "check_regressors_train", "check_estimators_pickle", "check_fit2d_1sample"}
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize("estimator", [OnlineVIClassifier(), OnlineVIRegressor()], ids=["classes", "numbers"])
 def test_the_default_passes_the_telling_checks(estimator: Any) -> None:
     checks = [check for _, check in estimator_checks_generator(estimator) if check.func.__name__ in TELLING]
@@ -90,6 +91,7 @@ def test_partial_fits_are_one_fit_to_the_bit(model: Any, kind: Any) -> None:
     assert np.array_equal(whole.predict(X), parts.predict(X))
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize("model", [OnlineVIClassifier(), OnlineVIRegressor()], ids=["classes", "numbers"])
 def test_the_default_is_auto_to_the_bit(model: Any) -> None:
     X, numbers, names = rows(150)
@@ -179,6 +181,7 @@ def unreliability(said: Any, happened: Any) -> float:
     return float(sum(abs((said - happened)[bins == k].sum()) for k in range(10)) / said.size)
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize("apart", [1.0, 4.0])
 def test_probabilities_of_several_classes_are_reliable(apart: float) -> None:
     rng = np.random.default_rng(0)
@@ -230,6 +233,7 @@ def test_further_epochs_go_on_over_shuffled_rows() -> None:
     assert same(twice, OnlineVIRegressor(rule="implicit").fit(X[order], y[order]))
 
 
+@pytest.mark.compiled
 def test_a_grid_in_a_pipeline() -> None:
     X, y = load_breast_cancer(return_X_y=True, as_frame=True)
     names = np.array(["malignant", "benign"])[y]
@@ -293,8 +297,8 @@ X2, Y2 = [[0.0], [1.0]], ["no", "yes"]
 @pytest.mark.parametrize(
     ("settings", "says"),
     [
-        ({"loss": "log"}, "loss='log': needs one of 'logistic', 'hinge'"),
-        ({"rule": "adam"}, "rule='adam': needs one of 'auto', 'sva'"),
+        ({"loss": "log"}, "loss='log': needs one of 'hinge', 'logistic'"),
+        ({"rule": "adam"}, "rule='adam': needs one of 'auto', 'implicit'"),
         ({"rule": "auto", "family": ovi.MeanField()}, "chooses its families itself"),
         ({"rule": "ngvi", "inputs": ovi.Inputs}, r"needs Inputs\(…\)"),
         ({"rule": "ngvi", "epochs": 0}, "epochs=0: needs a whole number"),

@@ -94,6 +94,7 @@ def test_no_gradient_moves_nothing() -> None:
         np.testing.assert_array_equal(old, new)
 
 
+@pytest.mark.compiled
 def test_many_coordinates_stay_finite() -> None:
     dim, rng = 20_000, np.random.default_rng(5)
     X, y = rng.standard_normal((25, dim)) / np.sqrt(dim), rng.standard_normal(25)
