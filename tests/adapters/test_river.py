@@ -286,7 +286,7 @@ def test_a_feature_that_cannot_join_is_refused_and_forgotten() -> None:
     ("settings", "words"),
     [
         ({"rule": "best"}, "rule='best': needs one of 'auto', "),
-        ({"loss": "hinge"}, "loss='hinge': needs one of 'squared', "),
+        ({"loss": "hinge"}, "loss='hinge': needs one of 'absolute', "),
         ({"rule": "auto", "discount": 0.9}, "leave them out"),
         ({"absent": "mean"}, '"skip"'),
         ({"inputs": ovi.Inputs()}, 'absent="zero"'),
