@@ -39,7 +39,7 @@ def engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> I
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """For ``--dist loadgroup``: one process runs a file, and one all that compile the same loops, or two would compile them."""
+    """For ``--dist loadgroup``: one process runs a file, and one all that compile the same loops; two would do it twice."""
     if config.pluginmanager.hasplugin("xdist"):
         for item in items:
             shares = "any loss" if item.path.parent.name in ("engine", "beliefs") else "the default"
