@@ -4,7 +4,6 @@ import gc
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -38,31 +37,14 @@ def engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> I
         yield
 
 
-SHARED = {
-    "test_aggregate": "aggregates",
-    "test_auto": "the default",
-    "test_certificate": "every loss and rule",
-    "test_checkpoint": "checkpoints",
-    "test_full": "full covariances",
-    "test_learner": "every loss and rule",
-    "test_linear": "every loss and rule",
-    "test_run": "runs",
-}
-"""Files of these names, or of ones that go on with "_", and the loops they compile: one process runs those that share."""
-
-
-@pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """``--dist loadfile``, but files that share loops count as one: two processes would compile them at the same time."""
-    from xdist.scheduler import LoadFileScheduling
-
-    class ByLoops(LoadFileScheduling):
-        def _split_scope(self, nodeid: str) -> str:
-            stem = Path(nodeid.split("::", 1)[0]).stem
-            loops = (own for name, own in SHARED.items() if f"{stem}_".startswith(f"{name}_"))
-            return next(loops, super()._split_scope(nodeid))
-
-    return ByLoops(config, log) if config.getoption("dist") == "loadfile" else None
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """For ``--dist loadgroup``: one process runs a file, and one all that compile the same loops; two would do it twice."""
+    if config.pluginmanager.hasplugin("xdist"):
+        for item in items:
+            shares = "any loss" if item.path.parent.name in ("engine", "beliefs") else "the default"
+            group = shares if item.get_closest_marker("compiled") else item.path.relative_to(config.rootpath).as_posix()
+            item.add_marker(pytest.mark.xdist_group(group))
 
 
 @pytest.fixture

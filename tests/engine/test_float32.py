@@ -39,7 +39,6 @@ def stream(count: int, dim: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]
     return X, np.where(X @ rng.standard_normal(dim) + 0.3 * rng.standard_normal(count) > 0.0, 1.0, -1.0)
 
 
-@pytest.mark.compiled
 @pytest.mark.parametrize(("loss", "rule"), CASES, ids=name)
 def test_it_agrees_with_doubles(loss: ovi.Loss, rule: ovi.Rule) -> None:
     for X, y in (stream(60, 300), stream(400, 7)):

@@ -135,17 +135,17 @@ def test_oga_and_priors_that_differ_between_coordinates() -> None:
 def test_exponential_weights_are_below_theirs(loss: ovi.Loss) -> None:
     family = ovi.MeanField(box=ovi.Box((-1.0, 1.0), None))
     for seed in range(3):
-        X, y = stream(loss, count=60, dim=2, seed=seed)
+        X, y = stream(loss, count=30, dim=2, seed=seed)
         largest = bounds.largest_loss(X, y, loss=loss, family=family)
         for rate in (0.05, 1.0):
             grid = Grid(loss, rate, family, points=15)
             start, end = grid.init(2), grid.run(X, y).state
-            assert end.totals.max() <= largest * 60
+            assert end.totals.max() <= largest * 30
             # The infimum over laws p of E_p[Σ loss] + KL(p‖prior)/rate is attained by the posterior (Gibbs).
             least = (start.log_evidence - end.log_evidence) / rate
-            assert end.loss <= least + bounds.ewa(rate=rate, count=60, loss_bound=largest, kl=0.0).value
+            assert end.loss <= least + bounds.ewa(rate=rate, count=30, loss_bound=largest, kl=0.0).value
             kl = -math.log(start.weights.flat[end.totals.argmin()])
-            bound = bounds.ewa(rate=rate, count=60, loss_bound=largest, kl=kl)
+            bound = bounds.ewa(rate=rate, count=30, loss_bound=largest, kl=kl)
             assert end.loss - end.totals.min() <= bound.value
 
 

@@ -238,8 +238,8 @@ def test_an_unbounded_domain_has_a_curve_only() -> None:
 
 
 def test_rounding_covers_sums_of_a_long_stream() -> None:
-    """Against the same sums without rounding (math.fsum), over 10⁵ events."""
-    X, y = stream(ovi.Hinge(), count=100_000, dim=DIM)
+    """Against the same sums without rounding (math.fsum), over 3·10⁴ events."""
+    X, y = stream(ovi.Hinge(), count=30_000, dim=DIM)
     learner = ovi.Linear(loss=ovi.Hinge(), rule=ovi.OGA(0.01), family=family(ovi.OGA()))
     trace = ovi.learn(X, y, loss=learner.loss, rule=learner.rule, family=learner.family)
     slope = learner.loss(y, trace.prediction).slope

@@ -121,6 +121,7 @@ def test_exact_sums_give_the_regret_itself() -> None:
     assert live.regret == pytest.approx(live.loss - COUNT * best.value, abs=1e-8)
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize("adversary", [OBLIVIOUS[0], OBLIVIOUS[2], OBLIVIOUS[3]], ids=lambda a: a.__name__)
 def test_the_default_is_certified_against_weights_of_its_prepared_rows(adversary: Oblivious) -> None:
     X, y = adversary(ovi.Logistic(), np.random.default_rng(3), 200, 2)

@@ -58,21 +58,21 @@ def definition(grid: Grid, X: np.ndarray, y: np.ndarray) -> dict[str, np.ndarray
 @pytest.mark.parametrize("loss", LOSSES, ids=name)
 def test_the_grid_follows_the_definition(loss: ovi.Loss, rate: ovi.Rate) -> None:
     for dim, ridge in itertools.product((1, 2), (0.0, 0.2)):
-        X, y = stream(loss, count=40, dim=dim)
+        X, y = stream(loss, count=20, dim=dim)
         family = on_box(4.0, prior_mean=[0.5, -0.3][:dim], prior_std=[1.0, 2.0][:dim])
-        grid = Grid(type(loss)(*loss.parameters, ridge=ridge), rate, family, points=23)
+        grid = Grid(type(loss)(*loss.parameters, ridge=ridge), rate, family, points=15)
         played, exact = grid.run(X, y), definition(grid, X, y)
         assert played.prediction == pytest.approx(exact["prediction"], rel=1e-12, abs=1e-12)
         assert played.spread == pytest.approx(exact["spread"], rel=1e-10)
         assert played.loss == pytest.approx(exact["loss"], rel=1e-11, abs=1e-12)
-        assert played.average_loss == pytest.approx(np.cumsum(exact["loss"]) / np.arange(1, 41), rel=1e-11)
+        assert played.average_loss == pytest.approx(np.cumsum(exact["loss"]) / np.arange(1, 21), rel=1e-11)
         assert played.state.weights.ravel() == pytest.approx(exact["weights"], rel=1e-11, abs=1e-15)
         points, weights = exact["points"], exact["weights"]
         assert played.state.mean == pytest.approx(weights @ points, abs=1e-12)
         assert played.state.covariance == pytest.approx(
             np.cov(points.T, aweights=weights, ddof=0).reshape(dim, dim), abs=1e-12
         )
-        predicted = grid.predict(grid.update_many(grid.init(dim, 40), X[:-1], y[:-1])[0], X[-1])
+        predicted = grid.predict(grid.update_many(grid.init(dim, 20), X[:-1], y[:-1])[0], X[-1])
         assert predicted == pytest.approx((played.prediction[-1], played.spread[-1]), rel=1e-10)
 
 

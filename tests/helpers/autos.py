@@ -6,12 +6,15 @@ import sys
 from typing import Any
 
 import numpy as np
+import pytest
 from helpers.states import arrays_of
 
 import onlinevi as ovi
 from onlinevi.learners import AutoState
 
-LOSSES = [ovi.Logistic(), ovi.Hinge(), ovi.Squared(), ovi.Absolute(), ovi.Pinball(0.9), ovi.Poisson()]
+LOSSES = [ovi.Logistic(), ovi.Squared(), ovi.Hinge(), ovi.Absolute(), ovi.Pinball(0.9), ovi.Poisson()]
+MANY_EVENTS = [*(pytest.param(loss, marks=pytest.mark.compiled) for loss in (ovi.Logistic(), ovi.Squared())), *LOSSES[2:]]
+"""The same where there are many events, each a few milliseconds interpreted: two are compiled, for other tests too."""
 NUMBERS = [ovi.Squared(), ovi.Absolute(), ovi.Pinball(0.9)]
 UNITS, OFFSETS = np.array([1e-3, 1e4]), np.array([5.0, 0.0])
 BLOCKS = sys.modules["onlinevi.learners.base"]

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 import onlinevi as ovi
+from onlinevi.engine import using_engine
 from onlinevi.engine.types import Belief
 from onlinevi.learners.reliable import reliability
 from onlinevi.runs.report.results import (
@@ -97,7 +98,8 @@ def numbers_trace() -> tuple[Any, np.ndarray]:
     X = rng.standard_normal((2000, 6))
     weights = np.where(np.arange(2000)[:, None] < 1000, [2.0, -1.0, 0.5, 0.0, 0.0, 0.0], [2.0, 1.0, 0.5, 0.0, 0.0, -1.5])
     y = 3.0 + (X * weights).sum(1) + 0.5 * rng.standard_normal(2000)
-    return ovi.auto(X, y, loss=ovi.Squared()), y
+    with using_engine("compiled"):
+        return ovi.auto(X, y, loss=ovi.Squared()), y
 
 
 @cache

@@ -7,7 +7,7 @@ import pickle
 
 import numpy as np
 import pytest
-from helpers.autos import BLOCKS, LOSSES, OFFSETS, UNITS, arrays_of, finite, kind, run, same, stream
+from helpers.autos import BLOCKS, MANY_EVENTS, OFFSETS, UNITS, arrays_of, finite, kind, run, same, stream
 from scipy.special import expit
 
 import onlinevi as ovi
@@ -20,7 +20,7 @@ def best_constant(loss: ovi.Loss, y: np.ndarray) -> float:
     return min(loss(y, np.full(len(y), a)).value.mean() for a in np.linspace(-3.0, 3.0, 301))
 
 
-@pytest.mark.parametrize("loss", LOSSES, ids=kind)
+@pytest.mark.parametrize("loss", MANY_EVENTS, ids=kind)
 def test_every_loss_is_learned_in_wild_units(loss: ovi.Loss) -> None:
     X, y = stream(loss)
     trace = run(loss, X, y)
@@ -35,6 +35,7 @@ def test_every_loss_is_learned_in_wild_units(loss: ovi.Loss) -> None:
         assert (trace.upper[1:] - trace.lower[1:]).mean() == pytest.approx(trace.width)
 
 
+@pytest.mark.compiled
 def test_probabilities_are_those_that_are_paid_for() -> None:
     X, y = stream(ovi.Logistic())
     trace = ovi.auto(X, y)
@@ -44,6 +45,7 @@ def test_probabilities_are_those_that_are_paid_for() -> None:
     assert np.abs(trace.probability - truth)[100:].mean() < 0.06
 
 
+@pytest.mark.compiled
 def test_a_stream_that_jumps_is_tracked_and_outliers_do_not_ruin_it() -> None:
     rng = np.random.default_rng(3)
     X = rng.standard_normal((900, 2))
@@ -59,7 +61,7 @@ def test_a_stream_that_jumps_is_tracked_and_outliers_do_not_ruin_it() -> None:
 # --- one event, a block, any split, records and weights
 
 
-@pytest.mark.parametrize("loss", LOSSES, ids=kind)
+@pytest.mark.parametrize("loss", MANY_EVENTS, ids=kind)
 def test_one_event_at_a_time_and_any_split_give_the_same_bits(loss: ovi.Loss, monkeypatch: pytest.MonkeyPatch) -> None:
     X, y = stream(loss, 30)
     learner = ovi.Auto(loss=loss)
@@ -90,6 +92,7 @@ def test_what_is_recorded_changes_nothing_else() -> None:
         run(ovi.Squared(), X, y, record="some")
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize("loss", [ovi.Squared(), ovi.Logistic()], ids=kind)
 def test_a_row_of_weight_0_is_as_if_absent(loss: ovi.Loss) -> None:
     X, y = stream(loss, 40)
@@ -108,7 +111,7 @@ def test_a_row_of_weight_0_is_as_if_absent(loss: ovi.Loss) -> None:
             learner.update_many(weighted, X[:5], y[:5], weights=np.where(np.arange(5) == 3, weight, 1.0))
 
 
-@pytest.mark.parametrize("loss", LOSSES, ids=kind)
+@pytest.mark.parametrize("loss", MANY_EVENTS, ids=kind)
 def test_a_forecast_is_what_will_be_recorded(loss: ovi.Loss) -> None:
     X, y = stream(loss, 40)
     learner = ovi.Auto(loss=loss)
@@ -152,6 +155,7 @@ def test_a_state_can_be_pickled_and_copied(loss: ovi.Loss) -> None:
     assert repr(state).startswith("AutoState(count=30, average_loss=")
 
 
+@pytest.mark.compiled
 def test_what_was_learned_can_be_read() -> None:
     X, y = stream(ovi.Squared(), 600)
     trace = run(ovi.Squared(), X, y, inputs=ovi.Inputs(squash=None))

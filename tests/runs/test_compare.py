@@ -21,6 +21,8 @@ from onlinevi.runs.settings import Settings
 
 pytest.importorskip("pyarrow", reason='pyarrow is missing: pip install "onlinevi[files]"')
 
+pytestmark = pytest.mark.compiled
+
 RULES = ("svb", "implicit")
 
 

@@ -79,6 +79,7 @@ def test_intervals_and_coverage_of_numbers() -> None:
     figure.draw_without_rendering()
 
 
+@pytest.mark.compiled
 def test_probabilities_of_classes() -> None:
     trace = ovi.auto(X, Y)
     axes = ovi.plot(trace, y=Y).axes[2]

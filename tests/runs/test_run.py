@@ -24,6 +24,8 @@ from onlinevi.runs.settings import Settings
 
 pytest.importorskip("pyarrow", reason='pyarrow is missing: pip install "onlinevi[files]"')
 
+pytestmark = pytest.mark.compiled
+
 
 def test_predictions_are_those_of_the_library(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path, said = tmp_path / "rows.csv", tmp_path / "said.csv"

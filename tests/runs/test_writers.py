@@ -125,6 +125,7 @@ class Killed(BaseException):
     """Where a kill falls."""
 
 
+@pytest.mark.compiled
 def test_all_formats_of_a_run_agree_and_survive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path, bad = tmp_path / "rows.csv", tmp_path / "bad.csv"
     write_rows(path, 9000)  # two batches
