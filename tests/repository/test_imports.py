@@ -19,6 +19,7 @@ def test_importing_is_light() -> None:
     assert not loaded("import onlinevi") & set(HEAVY)
 
 
+@pytest.mark.compiled
 def test_learning_adds_the_compiler_alone() -> None:
     script = "import onlinevi as o; o.learn([[1.0]], [1.0], loss=o.Hinge(), rule=o.SVB())"
     modules = loaded(script)

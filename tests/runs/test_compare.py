@@ -14,7 +14,7 @@ from helpers.run_files import write_rows
 
 import onlinevi as ovi
 from onlinevi.adapters.cli import main
-from onlinevi.runs import compare, job, plot_comparison
+from onlinevi.runs import compare, plot_comparison
 from onlinevi.runs.compare import Comparison
 from onlinevi.runs.run import Stopper
 from onlinevi.runs.settings import Settings
@@ -79,19 +79,19 @@ def test_what_stops_one_rule_leaves_the_others_alone(
     call = ["compare", str(rows), "--target", "sold", "--rules", "svb,implicit,oga", "--family", "mean-field"]
     assert main([*call, "--json"]) == 0
     before = standings(json.loads(capsys.readouterr().out))
-    learn = job.play
+    learn = ovi.Prepare.update_many
 
-    def play(learner: Any, state: Any, X: Any, y: Any) -> Any:
-        if isinstance(learner.linear.rule, ovi.SVB):
+    def update_many(learner: Any, state: Any, X: Any, y: Any, **options: Any) -> Any:
+        if isinstance(learner.inner.rule, ovi.SVB):
             if state.count == 40 and not refused:
                 refused.append(True)
                 raise ovi.BadRow(0, "not this one")
             if state.count >= 5000:
                 raise FloatingPointError("too much")
-        return learn(learner, state, X, y)
+        return learn(learner, state, X, y, **options)
 
     refused: list[bool] = []
-    monkeypatch.setattr(job, "play", play)
+    monkeypatch.setattr(ovi.Prepare, "update_many", update_many)
     assert main([*call, "--json"]) == 0
     after = standings(json.loads(capsys.readouterr().out))
     assert after["implicit"] | {"seconds": 0} == before["implicit"] | {"seconds": 0}

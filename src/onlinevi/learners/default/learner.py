@@ -13,7 +13,7 @@ from onlinevi.data import as_labels, as_rows
 from onlinevi.engine import Vector
 from onlinevi.learners.base import Learner, Wrapped
 from onlinevi.learners.calibrate import Calibrate
-from onlinevi.learners.calibration import Calibration
+from onlinevi.learners.calibration import Calibrated, Calibration
 from onlinevi.learners.default import recipe
 from onlinevi.learners.described import FOREIGN, CheckpointError, Described, Stored
 from onlinevi.learners.inputs import Inputs
@@ -56,10 +56,16 @@ class AutoState(Wrapped):
         return float(self._calibrated.coverage)
 
     @property
-    def _calibrated(self) -> Any:
-        if self.made_of.loss.target == "classes":
+    def calibrated(self) -> Calibrated | None:
+        """What the residuals have told, for numbers and counts; None for classes."""
+        told: Calibrated | None = getattr(self.inner, "calibrated", None)
+        return told
+
+    @property
+    def _calibrated(self) -> Calibrated:
+        if self.calibrated is None:
             raise ValueError("classes have no noise variance and no intervals: see the probabilities")
-        return self.inner
+        return self.calibrated
 
 
 @dataclass(frozen=True)
