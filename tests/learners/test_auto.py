@@ -150,8 +150,8 @@ def test_a_state_can_be_pickled_and_copied(loss: ovi.Loss) -> None:
     for twin in (pickle.loads(pickle.dumps(state)), copy.deepcopy(state)):
         assert same(twin, state)
         learned = [twin.inputs.array, twin.pooled.array, *(leaf.array for leaf in twin.leaves())]
-    learned += [] if twin.calibrated is None else [twin.calibrated.array]
-    assert not any(part.flags.writeable for part in learned)
+        learned += [] if twin.calibrated is None else [twin.calibrated.array]
+        assert not any(part.flags.writeable for part in learned)
         assert same(learner.update_many(twin, X[30:], y[30:])[0], expected)
     assert not same(state, expected), "the state given is left as it is"
     assert repr(state).startswith("AutoState(count=30, average_loss=")
