@@ -7,7 +7,7 @@ import pickle
 
 import numpy as np
 import pytest
-from helpers.autos import BLOCKS, MANY_EVENTS, OFFSETS, UNITS, arrays_of, finite, kind, run, same, stream
+from helpers.autos import BLOCKS, MANY_EVENTS, OFFSETS, UNITS, finite, kind, run, same, stream
 from scipy.special import expit
 
 import onlinevi as ovi
