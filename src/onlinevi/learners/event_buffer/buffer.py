@@ -155,12 +155,12 @@ def buffer_for(learner: Learner[Any], state: Any) -> StateBuffer:
 
     >>> import numpy as np, onlinevi as ovi
     >>> from onlinevi.learners import buffer_for
-    >>> learner = ovi.Prepare(ovi.Inputs(), ovi.Linear(ovi.Squared(), ovi.Implicit()))
+    >>> learner = ovi.Prepare(ovi.Inputs(), ovi.Linear(ovi.Squared(), ovi.Implicit(), ovi.MeanField(box=None)))
     >>> buffer = buffer_for(learner, learner.init(1))
-    >>> for x in range(100):
-    ...     buffer.learn(np.array([[float(x)], [0.0]]), 2.0 * x)
-    >>> type(buffer).__name__, buffer.count, bool(abs(buffer.mean(np.array([[50.0], [0.0]])) - 100.0) < 1.0)
-    ('EventBuffer', 100, True)
+    >>> for k in range(300):
+    ...     buffer.learn(np.array([[37.0 * k % 100.0], [0.0]]), 2.0 * (37.0 * k % 100.0))
+    >>> type(buffer).__name__, buffer.count, bool(abs(buffer.mean(np.array([[70.0], [0.0]])) - 140.0) < 2.0)
+    ('EventBuffer', 300, True)
     """
     prepare = learner.inner if type(learner) is OneVsRest else learner
     if type(prepare) is not Prepare or type(prepare.inner) is not Linear or prepare.inner.dtype != "float64":
