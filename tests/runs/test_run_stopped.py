@@ -18,7 +18,7 @@ from helpers.run_files import ROWS, told, write_rows
 import onlinevi as ovi
 from onlinevi import datasets
 from onlinevi.adapters.cli import main
-from onlinevi.runs import job
+from onlinevi.learners import Learner
 from onlinevi.runs.checkpoint import load_job
 from onlinevi.runs.run import Places, Run, Stopper
 from onlinevi.runs.settings import Settings
@@ -129,7 +129,7 @@ def test_a_bad_row_among_those_that_wait_stops_once(tmp_path: Path, monkeypatch:
     path = tmp_path / "rows.csv"
     write_rows(path, 100)
     call = ["run", str(path), "--target", "sold", "--rule", "implicit", "--delay", "5", "--resume", "--out", str(tmp_path)]
-    learn = job.play
+    learn = Learner.update_many
 
     def refuse_row_40(learner: Any, state: Any, X: Any, y: Any) -> Any:
         if state.count == 40 and not passed:
@@ -137,7 +137,7 @@ def test_a_bad_row_among_those_that_wait_stops_once(tmp_path: Path, monkeypatch:
         return learn(learner, state, X, y)
 
     passed: list[bool] = []
-    monkeypatch.setattr(job, "play", refuse_row_40)
+    monkeypatch.setattr(Learner, "update_many", refuse_row_40)
     assert main(call) == 2
     stopped = load_job(tmp_path / "model.ovi")
     assert (stopped.metrics.count, stopped.state.count, stopped.position) == (45, 40, stopped.position._replace(rows=45))

@@ -123,7 +123,7 @@ def test_each_rule_has_the_families_it_has_steps_for() -> None:
 def test_settings_that_cannot_be_are_refused() -> None:
     for wrong, answer in (
         ({"family": "full"}, "auto chooses its families itself"),
-        ({"family": "round", "rule": "svb"}, "mean-field, full, low-rank, point"),
+        ({"family": "round", "rule": "svb"}, "full, low-rank, mean-field, point"),
         ({"coverage": 1.0}, "between 0 and 1"),
         ({"hash_bits": 0}, "needs 1 to 28"),
         ({"max_categories": -1}, "max_categories=-1"),

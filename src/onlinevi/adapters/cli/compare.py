@@ -61,14 +61,13 @@ def _run(options: argparse.Namespace) -> int:
     from onlinevi.runs import Comparison, Stopped, Stopper
 
     settings, stopper = settings_of(options), Stopper()
+    chosen = rules() if options.rules is None else options.rules
     if options.out is not None:
         options.out.mkdir(parents=True, exist_ok=True)
     with stopper.listening():
         try:
             with stopper.waiting():
-                comparison = Comparison(
-                    settings, options.rules or rules(), options.file, family=options.family, bad_rows=options.bad_rows
-                )
+                comparison = Comparison(settings, chosen, options.file, family=options.family, bad_rows=options.bad_rows)
         except Stopped:
             print("stopped before the first row", file=sys.stderr)
             return stopper.code
