@@ -2,8 +2,11 @@
 
 import gc
 import os
+import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -38,13 +41,34 @@ def engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> I
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """For ``--dist loadgroup``: one process runs a file, and one all that compile the same loops; two would do it twice."""
-    if config.pluginmanager.hasplugin("xdist"):
-        for item in items:
-            shares = "any loss" if item.path.parent.name in ("engine", "beliefs") else "the default"
-            group = shares if item.get_closest_marker("compiled") else item.path.relative_to(config.rootpath).as_posix()
-            item.add_marker(pytest.mark.xdist_group(group))
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What compiles comes first: it takes longest, and what comes last should be short."""
+    items.sort(key=lambda item: item.get_closest_marker("compiled") is None)
+
+
+COMPILED = re.compile(r"^@pytest\.mark\.compiled\n(?:[@ )\]].*\n)*?def (test_\w+)", re.MULTILINE)
+
+
+@cache
+def compiled_tests(path: Path) -> tuple[str, ...]:
+    """How the names of the tests that compile begin, by the source, for a scheduler sees no marks; with nothing, if all do."""
+    source = path.read_text(encoding="utf-8")
+    return ("",) if "pytestmark = pytest.mark.compiled" in source else tuple(f"::{name}" for name in COMPILED.findall(source))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """``--dist loadfile``, but one process runs all that compile the same loops: two would do it at the same time."""
+    from xdist.scheduler import LoadFileScheduling
+
+    class ByLoops(LoadFileScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            path = config.rootpath / nodeid.split("::", 1)[0]
+            if any(name in nodeid for name in compiled_tests(path)):
+                return {"engine": "any loss", "beliefs": "any loss"}.get(path.parent.name, path.parent.name)
+            return super()._split_scope(nodeid)
+
+    return ByLoops(config, log) if config.getoption("dist") == "loadfile" else None
 
 
 @pytest.fixture

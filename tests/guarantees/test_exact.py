@@ -174,6 +174,7 @@ def test_a_prior_is_no_way_from_itself() -> None:
     assert TemperedGaussian(prior_mean=[1.0, -2.0], prior_std=[0.5, 4.0]).init(2, 1).kl_from(family.init(2)) == 0.0
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize("loss", [ovi.Hinge(), ovi.Logistic(ridge=0.1), ovi.Absolute()], ids=name)
 def test_divergences_along_a_stream_agree_with_the_grid(loss: ovi.Loss) -> None:
     X, y = stream(loss, count=80, dim=2)
@@ -195,6 +196,7 @@ def test_divergences_take_a_belief_narrower_than_a_cell() -> None:
     assert found == pytest.approx(TemperedGaussian(0.1).run(X, y).state.kl_from(belief), rel=1e-9)
 
 
+@pytest.mark.compiled
 def test_sva_is_near_the_posterior_that_it_approximates() -> None:
     X, y = stream(ovi.Hinge(), count=400, dim=2)
     learners = [ovi.Linear(ovi.Hinge(), rule) for rule in (ovi.SVA(), ovi.SVB(ovi.PerHorizon(1.0)))]

@@ -268,6 +268,7 @@ def test_svb_survives_a_spread_whose_square_underflows() -> None:
     assert after.mean[0] > 0.0, "the mean still learns"
 
 
+@pytest.mark.compiled
 def test_the_gil_is_released_during_a_pass() -> None:
     X, y = stream(ovi.Hinge(), count=200_000, dim=20)
     state = ovi.Linear(loss=ovi.Hinge(), rule=ovi.SVB()).init(20)

@@ -22,6 +22,7 @@ def test_the_average_loss_is_the_mean_of_the_losses_so_far() -> None:
     assert second.average_loss[-1] == state.average_loss
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize("count", [1, 5, 4095, 4096, 4097, 20_000])
 def test_a_thinned_record_is_a_subset_of_the_whole(count: int) -> None:
     X, y = stream(ovi.Hinge(), count=count)
@@ -38,6 +39,7 @@ def test_a_thinned_record_is_a_subset_of_the_whole(count: int) -> None:
     assert totals == pytest.approx(whole.loss.sum(), rel=1e-12)
 
 
+@pytest.mark.compiled
 def test_a_thinned_record_does_not_depend_on_the_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     X, y = stream(ovi.Hinge(), count=9000)
     want = ovi.learn(X, y, loss=ovi.Hinge(), rule=ovi.SVB(), record="thinned")
@@ -56,6 +58,7 @@ def test_nothing_is_recorded_if_so_asked() -> None:
     assert repr(trace).startswith("Trace(events=50, average_loss=0.")
 
 
+@pytest.mark.compiled
 def test_memory_beyond_the_data_is_what_is_recorded() -> None:
     import tracemalloc
 

@@ -24,6 +24,8 @@ SAYS = {
 }
 
 
+LONG = {"bandit", "checkpoint", "crash", "credit", "default", "quantile", "sensors", "sklearn_pipeline", "text"}
+"""They learn from thousands of rows."""
 STARTS_PROCESSES = {"crash", "sensors"}
 """They print past this process: each is one of its own. The others need not start Python and its compiler anew."""
 
@@ -35,7 +37,10 @@ def printed_here(example: Path) -> str:
     return told.getvalue()
 
 
-@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    "example",
+    [pytest.param(path, id=path.stem, marks=[pytest.mark.compiled] if path.stem in LONG else []) for path in EXAMPLES],
+)
 def test_example(example: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)  # some go to a folder of their own
     output = (printed if example.stem in STARTS_PROCESSES else printed_here)(example)
