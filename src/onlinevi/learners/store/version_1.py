@@ -76,7 +76,8 @@ def _classes(config: Facts, facts: Facts, at: str) -> Facts:
     if facts["later"] is not None:
         parts["later"] = _node(config, facts["later"], f"{at}later/")
     number, totals = len(facts["classes"]), np.array(list(facts["coupled"].values()), dtype=float)
-    # What was paid in all was not kept; the mixture of every boldness has paid this.
-    paid = float(-np.logaddexp.reduce(-totals) + np.log(len(coupling.BOLDNESS)))
+    # What was paid in all was not kept; the mixture of every boldness has paid this. What is not finite is refused later.
+    with np.errstate(invalid="ignore"):
+        paid = float(-np.logaddexp.reduce(-totals) + np.log(len(coupling.BOLDNESS)))
     own = {"classes": number, "coupled": facts["coupled"], "seen": [True] * number, "paid": paid}
     return {"facts": own, "parts": parts}
