@@ -92,35 +92,38 @@ def test_a_run_is_the_paper_s_game() -> None:
     np.testing.assert_array_equal(got.average_loss, want.average_loss)
 
 
+@pytest.mark.compiled
 def test_results_do_not_depend_on_the_number_of_threads(tmp_path: Path) -> None:
     for jobs in (1, 3):
         reproduce(tmp_path / str(jobs), data=["breast"], rules=["SVB", "NGVI"], seeds=2, jobs=jobs)
     assert numbers(tmp_path / "1") == numbers(tmp_path / "3")
 
 
+@pytest.mark.compiled
 def test_an_interrupted_call_is_resumed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from onlinevi.paper import reproduction as module
 
     done, play = [], module.run_experiment
+    asked = {"data": ["breast"], "rules": ["SVB", "NGVI"], "seeds": 2, "jobs": 1}
 
     def interrupted(job, *rest):  # type: ignore[no-untyped-def]
-        if len(done) == 3:
+        if len(done) == 2:
             raise KeyboardInterrupt
         done.append(job)
         return play(job, *rest)
 
     monkeypatch.setattr(module, "run_experiment", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        reproduce(tmp_path, data=["breast"], seeds=2, jobs=1)
+        reproduce(tmp_path, **asked)
     kept = {path.name for path in (tmp_path / "runs").iterdir() if path.name.startswith("breast")}
     assert kept == {f"{job}.json" for job in done}
 
     again = []
     monkeypatch.setattr(module, "run_experiment", lambda job, *rest: (again.append(job), play(job, *rest))[1])
-    reproduce(tmp_path, data=["breast"], seeds=2, jobs=1)
-    assert len(again) == 10 - 3
+    reproduce(tmp_path, **asked)
+    assert len(again) == 2 * 2 - 2
     assert not set(again) & set(done)
-    reproduce(tmp_path / "fresh", data=["breast"], seeds=2, jobs=1)
+    reproduce(tmp_path / "fresh", **asked)
     assert numbers(tmp_path) == numbers(tmp_path / "fresh")
 
 
