@@ -17,7 +17,19 @@ from onlinevi.data.rows import (
     typed,
 )
 from onlinevi.data.schema import MOST_CLASSES, ONE, Columns, Encoded, Schema, Task, encode, guess_task
-from onlinevi.data.sources import PACKED_SUFFIXES, BadInput, Collect, Part, Policy, Position, Refused, Skip, Source, Stop
+from onlinevi.data.sources import (
+    PACKED_SUFFIXES,
+    STANDARD_INPUT,
+    BadInput,
+    Collect,
+    Part,
+    Policy,
+    Position,
+    Refused,
+    Skip,
+    Source,
+    Stop,
+)
 from onlinevi.data.stream import Batch, Stream, open_stream
 from onlinevi.data.values import MISSING, arrow
 
@@ -27,6 +39,7 @@ __all__ = [
     "MOST_CLASSES",
     "ONE",
     "PACKED_SUFFIXES",
+    "STANDARD_INPUT",
     "WRITTEN_AS",
     "BadInput",
     "Batch",

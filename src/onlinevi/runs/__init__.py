@@ -1,6 +1,7 @@
 """A stream learned from, from settings to report: what ``onlinevi run`` and ``onlinevi compare`` do, for programs.
 
-``settings.py`` says what is asked; ``job.py`` takes batches, predicts and learns; ``run.py`` drives a job through a source.
+``settings.py`` says what is asked; ``job.py`` takes batches, predicts and learns; ``run.py`` drives a job through a source,
+from and to ``places.py``.
 On the way ``metrics.py`` keeps what reports need in flat memory, ``rejected.py`` the rows left out, ``predictions.py`` and
 ``writers.py`` write tables, and ``checkpoint.py`` saves it all. At the end ``hindsight.py`` finds the best fixed weights in
 rows that ``replay.py`` reads again, ``theorem.py`` says what was promised before the data, ``results.py`` makes a report's
@@ -15,19 +16,21 @@ from onlinevi.runs.hindsight import InHindsight, look_back
 from onlinevi.runs.job import Job
 from onlinevi.runs.merge import merge_jobs
 from onlinevi.runs.metrics import certified_regret
+from onlinevi.runs.places import Places, bad_rows_file, refuse_overwriting
 from onlinevi.runs.predictions import absent_columns, columns_of, predict_stream
 from onlinevi.runs.rejected import Rejected
 from onlinevi.runs.report.headline import headline
 from onlinevi.runs.report.page import write_report
 from onlinevi.runs.report.results import Results
 from onlinevi.runs.results import results_of
-from onlinevi.runs.run import Places, Run, Stopped, Stopper
+from onlinevi.runs.run import Run, Stopped, Stopper
 from onlinevi.runs.settings import DEFAULT_LOSS, Settings
 from onlinevi.runs.summary import summarise
-from onlinevi.runs.writers import TextTable, check_format, open_table
+from onlinevi.runs.writers import STANDARD_OUTPUT, TextTable, check_format, open_table
 
 __all__ = [
     "DEFAULT_LOSS",
+    "STANDARD_OUTPUT",
     "Comparison",
     "InHindsight",
     "Job",
@@ -40,6 +43,7 @@ __all__ = [
     "Stopper",
     "TextTable",
     "absent_columns",
+    "bad_rows_file",
     "certified_regret",
     "charts",
     "check_format",
@@ -52,6 +56,7 @@ __all__ = [
     "plot",
     "plot_comparison",
     "predict_stream",
+    "refuse_overwriting",
     "results_of",
     "save_job",
     "summarise",

@@ -29,6 +29,7 @@ def save_job(path: str | Path, job: Job) -> None:
         "first_schema": job.first_schema.to_json(),
         "schema": job.schema.to_json(),
         "position": None if job.position is None else job.position.to_json(),
+        "before": [origin.to_json() for origin in job.before],
         "merged": [origin.to_json() for origin in job.merged],
         "account": job.metrics.to_json(),
         "moments": job.snapshots.to_json(),
@@ -56,6 +57,7 @@ def load_job(path: str | Path, *, bad_rows: str = "skip") -> Job:
     job.learner, job.state = learner, state
     job.prepared_by = state.inputs if job.settings.prepare_like is not None else None
     job.position = None if extra["position"] is None else Position.from_json(extra["position"])
+    job.before = tuple(map(Origin.from_json, extra.get("before", ())))
     job.merged = tuple(map(Origin.from_json, extra.get("merged", ())))
     job.metrics.restore(extra["account"])
     job.snapshots.restore(extra["moments"])
@@ -63,6 +65,18 @@ def load_job(path: str | Path, *, bad_rows: str = "skip") -> Job:
         job.clock.restore(extra["clock"])
     job.waiting = deque(Waiting(number, _matrix(row), np.array(y)) for number, row, y in extra["waiting"])
     job.notes = extra["notes"]
+    return job
+
+
+def job_after(path: Path, settings: Settings, rejected: Rejected) -> Job:
+    """A run that has learned what another one has, and goes on with the rows of another source; its sums go on too."""
+    job = load_job(path)
+    if job.merged:
+        raise ValueError(f"{path} is a merge, which learns no more: run the new rows by themselves, and merge again")
+    job.before, job.position = job.origins, None
+    job.settings, job.notes = settings, {}
+    rejected.go_on(job.rejected)
+    job.rejected = rejected
     return job
 
 

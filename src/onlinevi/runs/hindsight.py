@@ -53,6 +53,8 @@ def _check(job: Job, *, any_size: bool) -> None:
     """Refuse at once what would be refused later."""
     if job.state is None:
         raise NotAgain("no row was learned from")
+    if job.before:
+        raise NotAgain("the run went on from a model, whose rows are not in this file")
     if job.settings.delay:
         raise NotAgain("labels came late, so that rows were learned from otherwise than they were predicted")
     if len(job.state.by_class()) > 1:

@@ -89,6 +89,8 @@ class Job:
         self.on_rows = on_rows
         self.prepared_by: InputState | None = None
         """Moments of another run, which stay as they are."""
+        self.before: tuple[Origin, ...] = ()
+        """What it had learned from when it began, where it went on from a model."""
         self.merged: tuple[Origin, ...] = ()
         """What others have learned from, where this is the sum of them; it learns no more."""
         self.notes: dict[str, Any] = {}
@@ -111,7 +113,8 @@ class Job:
     @property
     def origins(self) -> tuple[Origin, ...]:
         """The rows that it has learned from."""
-        return self.merged or (() if self.position is None else (Origin(self.settings.first_row, self.position),))
+        own = () if self.position is None else (Origin(self.settings.first_row, self.position),)
+        return self.merged or (*self.before, *own)
 
     @property
     def class_names(self) -> tuple[str, ...]:

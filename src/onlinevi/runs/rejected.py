@@ -34,10 +34,14 @@ class Rejected:
             self._stop(refused)
         self._ahead.append(refused)
 
+    def go_on(self, earlier: Rejected) -> None:
+        """Count on from the rows that another run left out."""
+        self.count, self.reasons, self.first = earlier.count, earlier.reasons, earlier.first
+
     def settle(self, rows: int | None = None) -> int:
         """Count the rows before this one, or all; the number behind the last of them, 0 if there was none."""
         due = [refused for refused in self._ahead if rows is None or refused.row < rows]
-        self._ahead = [refused for refused in self._ahead if refused not in due]
+        self._ahead = [] if rows is None else [refused for refused in self._ahead if refused.row >= rows]
         for refused in due:
             self.count += 1
             self.reasons[refused.reason] += 1
@@ -46,6 +50,11 @@ class Rejected:
             if self._file is not None:
                 self._file.write(json.dumps(refused._asdict(), ensure_ascii=False) + "\n")
         return max((refused.row + 1 for refused in due), default=0)
+
+    def flush(self) -> None:
+        """What was written down can be read."""
+        if self._file is not None:
+            self._file.flush()
 
     def to_json(self) -> dict[str, Any]:
         """The counts, and how far its file has been written."""

@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
@@ -15,13 +15,14 @@ import numpy as np
 
 from onlinevi.data import BadInput, Batch, Stream, open_stream
 from onlinevi.engine import Vector
-from onlinevi.learners import Forecast
-from onlinevi.runs.checkpoint import load_job, save_job
+from onlinevi.learners import CheckpointError, Forecast
+from onlinevi.runs.checkpoint import job_after, load_job, save_job
 from onlinevi.runs.job import Job
+from onlinevi.runs.places import Places
 from onlinevi.runs.predictions import Predictions, absent_columns, columns_of
 from onlinevi.runs.rejected import Rejected
 from onlinevi.runs.settings import Settings
-from onlinevi.runs.writers import ArrowTable, TextFile, check_format, open_table
+from onlinevi.runs.writers import ArrowTable, StandardOutput, TextFile, open_table
 
 Ended: TypeAlias = Literal["end", "interrupted", "bad row"]
 SAME_COLUMNS = ("target", "task", "missing", "keep", "drop", "max_categories", "hash_bits")
@@ -83,35 +84,36 @@ class Stopper:
                 signal.signal(number, handler)
 
 
-@dataclass(frozen=True)
-class Places:
-    """Where a run reads and writes. ``bad_rows`` is "stop", "skip" or a file."""
-
-    source: str
-    checkpoint: Path | None = None
-    predictions: Path | None = None
-    bad_rows: str = "stop"
-    every: int = 100_000
-    """Rows from one checkpoint to the next."""
-
-    def __post_init__(self) -> None:
-        if self.every < 1:
-            raise ValueError(f"every={self.every}: needs a number of rows from 1")
-        if self.predictions is not None:
-            check_format(self.predictions)
-
-
 class Run:
-    """A job, its stream and its files. Use it in a ``with``."""
+    """A job, its stream and its files. Use it in a ``with``.
 
-    def __init__(self, settings: Settings, places: Places, *, resume: bool = False) -> None:
+    With ``resume`` it goes on from its checkpoint, if there is one. With ``after`` it begins with what another run has
+    learned, from other rows. A checkpoint of a run that did not come to its end is replaced only with ``overwrite``.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        places: Places,
+        *,
+        resume: bool = False,
+        overwrite: bool = False,
+        after: Path | None = None,
+    ) -> None:
         self.places = places
         before = self._checkpointed(settings) if resume else None
+        if not resume and not overwrite:
+            self._refuse_to_lose()
         position = None if before is None else before.position
         rejected = Rejected(places.bad_rows) if before is None else before.rejected
         first = settings.first_row if position is None else 0
         self.stream = open_stream(places.source, bad=rejected, skip_rows=first, end_row=settings.end_row, resume=position)
-        self.job = before or self._started(settings, rejected)
+        if before is None and after is not None:
+            self.job = job_after(after, settings, rejected)
+        else:
+            self.job = before or self._started(settings, rejected)
+        self.begun_with = self.job.metrics.count
+        """Events that came before this call."""
         self.stream.numbers |= self.job.schema.numbers
         self.resumed = before is not None
         self._table = self._open_predictions()
@@ -147,7 +149,24 @@ class Run:
                 raise ValueError(f"{path} was made with {one.name}={was!r}, not {now!r}: resume with the same, or start anew")
         return job
 
-    def _open_predictions(self) -> TextFile | ArrowTable | None:
+    def _refuse_to_lose(self) -> None:
+        """Refuse to put a new run in the place of one that can go on, or of something else."""
+        path = self.places.checkpoint
+        if path is None or not path.exists():
+            return
+        try:
+            job = load_job(path)
+        except CheckpointError as error:
+            raise ValueError(
+                f"{path} is there, and is no model of a run ({error}): name another file, or --overwrite it"
+            ) from error
+        if job.notes.get("ended", "end") != "end":
+            raise ValueError(
+                f"{path} holds a run that stopped behind {job.metrics.count:,} events: --resume goes on with it, --overwrite "
+                "starts anew"
+            )
+
+    def _open_predictions(self) -> TextFile | ArrowTable | StandardOutput | None:
         path, job = self.places.predictions, self.job
         if path is None:
             return None
@@ -165,8 +184,11 @@ class Run:
         ended, why, begun = "end", None, time.monotonic()
         spent, begun_with = self.job.seconds, self.job.metrics.count
         try:
+            self.job.notes["ended"] = "interrupted"  # as far as a checkpoint on the way knows
             while (batch := stopper.next(self.stream)) is not None:
                 self.job.take(batch, self.stream.position)
+                if self.stream.live:  # whoever reads along must not wait for the next rows
+                    self._flush()
                 self.job.clock.add(np.array([[self.job.metrics.count, spent + time.monotonic() - begun]]))
                 if self.job.metrics.count - self._saved_at >= self.places.every:
                     self._save()
@@ -179,11 +201,17 @@ class Run:
             ended, why = "bad row", error
         if ended == "end":
             self.job.finish()
+        self.job.notes["ended"] = ended
         if self.job.state is not None:
             self._save()
         if self._table is not None:
             self._table.finish()
         return ended, why  # type: ignore[return-value]
+
+    def _flush(self) -> None:
+        self.job.rejected.flush()
+        if self._table is not None:
+            self._table.flush()
 
     def _save(self) -> None:
         """Files first: what a checkpoint says of them has to be on disk before it."""

@@ -7,6 +7,7 @@ import io
 import json
 import math
 import os
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol
@@ -26,8 +27,13 @@ class Table(Protocol):
     def add(self, columns: Sequence[Iterable[Any]]) -> None: ...
 
 
-def check_format(path: Path) -> None:
+STANDARD_OUTPUT = "-"
+
+
+def check_format(path: Path | None) -> None:
     """Refuse a file whose name says no format that predictions are written in."""
+    if path is None or str(path) == STANDARD_OUTPUT:
+        return
     suffix = path.suffix.lower()
     if suffix in PACKED_SUFFIXES:
         raise ValueError(
@@ -38,8 +44,23 @@ def check_format(path: Path) -> None:
         raise ValueError(f"{path}: predictions are written as {', '.join(WRITTEN_AS)}; name such a file")
 
 
-def open_table(path: Path, columns: Mapping[str, str], place: dict[str, Any] | None = None) -> TextFile | ArrowTable:
-    """A new file, or one that goes on from what ``place()`` said of it at a checkpoint."""
+def spool_of(path: Path) -> Path:
+    """Where the rows of a Parquet or Arrow file lie until it is finished."""
+    return path.with_name(path.name + ".arrows")
+
+
+def files_of(path: Path) -> tuple[Path, ...]:
+    """All that is written under this name."""
+    written = WRITTEN_AS.get(path.suffix.lower())
+    return (path,) if written is None or written.is_text else (path, spool_of(path))
+
+
+def open_table(
+    path: Path, columns: Mapping[str, str], place: dict[str, Any] | None = None
+) -> TextFile | ArrowTable | StandardOutput:
+    """A new file, or one that goes on from what ``place()`` said of it at a checkpoint; CSV to standard output for ``-``."""
+    if str(path) == STANDARD_OUTPUT:
+        return StandardOutput(columns)
     written = WRITTEN_AS[path.suffix.lower()]
     if written.is_text:
         return TextFile(path, columns, place, as_json=written.name == "ndjson")
@@ -62,9 +83,13 @@ class ResumableFile:
     def write(self, text: str) -> None:
         self._file.write(text.encode())
 
+    def flush(self) -> None:
+        """What was written can be read, if not after the machine's failure."""
+        self._file.flush()
+
     def place(self) -> dict[str, Any]:
         """Which file it is and how many bytes it has, all of them on disk."""
-        self._file.flush()
+        self.flush()
         os.fsync(self._file.fileno())
         return {"path": str(self.path), "bytes": self._file.tell()}
 
@@ -105,11 +130,32 @@ class TextFile(TextTable):
         if not self.place()["bytes"]:
             self.head()
 
+    def flush(self) -> None:
+        self._file.flush()
+
     def place(self) -> dict[str, Any]:
         return self._file.place()
 
     def close(self) -> None:
         self._file.close()
+
+
+class StandardOutput(TextTable):
+    """The same to standard output, which cannot be cut: resumed, rows behind the checkpoint are printed again."""
+
+    def __init__(self, names: Iterable[str]) -> None:
+        super().__init__(names, sys.stdout.write)
+        self.head()
+
+    def flush(self) -> None:
+        sys.stdout.flush()
+
+    def place(self) -> dict[str, Any]:
+        self.flush()
+        return {"path": STANDARD_OUTPUT}
+
+    def close(self) -> None:
+        self.flush()
 
 
 def _plain(value: Any) -> Any:
@@ -127,7 +173,7 @@ class ArrowTable:
     def __init__(self, path: Path, columns: Mapping[str, str], place: dict[str, Any] | None) -> None:
         """``columns`` has the names of the columns and of their Arrow types."""
         pa = arrow()
-        self.path, self.spool = path, path.with_name(path.name + ".arrows")
+        self.path, self.spool = path, spool_of(path)
         self._schema = pa.schema([(name, pa.type_for_alias(kind)) for name, kind in columns.items()])
         self._waiting: list[list[Any]] = [[] for _ in columns]
         self.rows = place["rows"] if place is not None and place["path"] == str(path) else 0
@@ -145,12 +191,16 @@ class ArrowTable:
         for waiting, values in zip(self._waiting, columns, strict=True):
             waiting.extend(values)
         if len(self._waiting[0]) >= BATCH:
-            self._flush()
+            self._write_batch()
+
+    def flush(self) -> None:
+        """What was added can be read, in the stream beside the file."""
+        self._write_batch()
+        self._file.flush()
 
     def place(self) -> dict[str, Any]:
         """Which file it is and how many rows it has, all of them on disk."""
-        self._flush()
-        self._file.flush()
+        self.flush()
         os.fsync(self._file.fileno())
         return {"path": str(self.path), "rows": self.rows}
 
@@ -164,7 +214,7 @@ class ArrowTable:
     def close(self) -> None:
         self._file.close()
 
-    def _flush(self) -> None:
+    def _write_batch(self) -> None:
         pa = arrow()
         count = len(self._waiting[0])
         if count:

@@ -58,8 +58,12 @@ def add(commands: Commands) -> None:
 
 def _run(options: argparse.Namespace) -> int:
     from onlinevi.adapters.cli.progress import Ticker
-    from onlinevi.runs import Comparison, Stopped, Stopper
+    from onlinevi.runs import Comparison, Stopped, Stopper, bad_rows_file, refuse_overwriting
 
+    outputs = {"--bad-rows": bad_rows_file(options.bad_rows)}
+    if options.out is not None:
+        outputs |= {f"--out {name}:": options.out / name for name in ("compare.json", "compare.png")}
+    refuse_overwriting({"FILE": options.file}, outputs)
     settings, stopper = settings_of(options), Stopper()
     chosen = rules() if options.rules is None else options.rules
     if options.out is not None:

@@ -52,15 +52,19 @@ def _predict(options: argparse.Namespace) -> int:
         Rejected,
         TextTable,
         absent_columns,
+        bad_rows_file,
         check_format,
         columns_of,
         load_job,
         open_table,
         predict_stream,
+        refuse_overwriting,
     )
 
-    if options.out is not None:
-        check_format(options.out)
+    check_format(options.out)
+    refuse_overwriting(
+        {"MODEL": options.model, "FILE": options.file}, {"-o": options.out, "--bad-rows": bad_rows_file(options.bad_rows)}
+    )
     job, rejected = load_job(options.model), Rejected(options.bad_rows)
     with open_stream(options.file, bad=rejected) as stream, closing(rejected):
         if absent := absent_columns(job, stream):
@@ -131,8 +135,9 @@ def _add_merge(commands: Commands) -> None:
 
 
 def _merge(options: argparse.Namespace) -> int:
-    from onlinevi.runs import load_job, merge_jobs, save_job
+    from onlinevi.runs import load_job, merge_jobs, refuse_overwriting, save_job
 
+    refuse_overwriting({str(path): path for path in options.models}, {"-o": options.out})
     merged = merge_jobs({str(path): load_job(path) for path in options.models})
     save_job(options.out, merged)
     print(f"{merged.state.count:,} events of {len(merged.merged)} shards; wrote {options.out}.")

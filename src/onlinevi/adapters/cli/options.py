@@ -39,7 +39,7 @@ def add_settings(command: argparse.ArgumentParser) -> None:
         help="CSV, NDJSON, Parquet, Arrow or LIBSVM, packed or not, or a folder of such files; - is standard input",
     )
     task = command.add_argument_group("what to predict")
-    task.add_argument("--target", required=True, metavar="COL", help="the column to predict; label in LIBSVM files")
+    task.add_argument("--target", metavar="COL", help="the column to predict; label in LIBSVM files")
     task.add_argument(
         "--task",
         choices=TASKS,
@@ -141,6 +141,8 @@ def import_parts(options: argparse.Namespace) -> None:
 
 def settings_of(options: argparse.Namespace, rule: str = "auto", family: str | None = None) -> Settings:
     """The settings that the options ask for, with this rule and family."""
+    if options.target is None:
+        raise ValueError("which column is to be predicted? name it: --target COL")
     first, end = options.rows
     chosen = {name: getattr(options, name) for name in SETTINGS}
     return Settings(**chosen, rule=rule, family=family, first_row=first, end_row=end)

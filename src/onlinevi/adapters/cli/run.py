@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from contextlib import ExitStack
+from contextlib import ExitStack, redirect_stdout
 from dataclasses import replace
 from datetime import UTC, datetime
 from importlib.util import find_spec
@@ -14,6 +14,7 @@ from typing import Any
 
 from onlinevi.adapters.cli.options import (
     OF_YOURS,
+    SETTINGS,
     Commands,
     add_family,
     add_import,
@@ -24,15 +25,20 @@ from onlinevi.adapters.cli.options import (
     write_json,
     wrote,
 )
+from onlinevi.runs import STANDARD_OUTPUT, Settings, load_job
 
 EXAMPLES = """examples:
   onlinevi run patients.csv --target diagnosis --out out
   tail -f clicks.ndjson | onlinevi run - --target clicked --predictions predictions.ndjson
   onlinevi run flats.parquet --target price --task quantile --level 0.5 --predictions predictions.parquet
   onlinevi run big.csv.gz --target price --checkpoint price.ovi --resume    # the same call starts it and goes on after a stop
+  onlinevi run tuesday.csv --from monday/model.ovi --out tuesday            # goes on with what a model has learned
 
 A stop by Ctrl-C or SIGTERM waits for the batch, writes what is known, and exits with 130 or 143. A bad row with
 --bad-rows stop does the same and exits with 2."""
+
+WRITTEN = ("run.json", "report.html")
+"""The files of ``--out`` beside the checkpoint."""
 
 
 def add(commands: Commands) -> None:
@@ -57,6 +63,14 @@ def add(commands: Commands) -> None:
     add_family(learner)
     add_import(learner)
     learner.add_argument(
+        "--from",
+        dest="after",
+        type=Path,
+        metavar="MODEL",
+        help="begin with what a model has learned, and go on with the rows of FILE: its settings, its columns by their names, "
+        "and new ones join",
+    )
+    learner.add_argument(
         "--prepare-like", metavar="MODEL", help="take columns and their scales from a model and keep them; for onlinevi merge"
     )
     files = command.add_argument_group("what to write")
@@ -65,7 +79,8 @@ def add(commands: Commands) -> None:
         "--predictions",
         type=Path,
         metavar="FILE",
-        help="the file for what was predicted of each row before its label was used: .csv, .ndjson, .parquet or .arrow",
+        help="the file for what was predicted of each row before its label was used: .csv, .ndjson, .parquet or .arrow; - is "
+        "standard output, as CSV",
     )
     files.add_argument(
         "--checkpoint",
@@ -74,7 +89,9 @@ def add(commands: Commands) -> None:
         help="the file for all that is learned, to go on from and to predict with (default: DIR/model.ovi)",
     )
     files.add_argument("--every", type=int, default=100_000, metavar="N", help="rows between checkpoints (default: 100000)")
-    files.add_argument("--resume", action="store_true", help="go on from the checkpoint, if there is one")
+    going_on = files.add_mutually_exclusive_group()
+    going_on.add_argument("--resume", action="store_true", help="go on from the checkpoint, if there is one")
+    going_on.add_argument("--overwrite", action="store_true", help="start anew in the place of a run that was stopped")
     files.add_argument(
         "--hindsight",
         action=argparse.BooleanOptionalAction,
@@ -82,32 +99,54 @@ def add(commands: Commands) -> None:
         "grows with the rows (default: where they have at most 2,097,152 values in 128 columns)",
     )
     files.add_argument("--json", action="store_true", help="print the summary as one JSON object")
-    command.set_defaults(command=_run)
+    command.set_defaults(command=_run, unset=command.get_default)
 
 
 def _run(options: argparse.Namespace) -> int:
     from onlinevi.adapters.cli.progress import Ticker
-    from onlinevi.runs import InHindsight, Places, Run, Stopped, Stopper, look_back, results_of
+    from onlinevi.runs import (
+        InHindsight,
+        Places,
+        Run,
+        Stopped,
+        Stopper,
+        bad_rows_file,
+        look_back,
+        refuse_overwriting,
+        results_of,
+    )
 
-    settings = replace(settings_of(options, options.rule, options.family), prepare_like=options.prepare_like)
+    checkpoint = options.checkpoint or (options.out / "model.ovi" if options.out is not None else None)
+    refuse_overwriting(
+        {"FILE": options.file, "--from": options.after, "--prepare-like": options.prepare_like},
+        {
+            "--predictions": options.predictions,
+            "--checkpoint": checkpoint,
+            "--bad-rows": bad_rows_file(options.bad_rows),
+            **{f"--out {name}:": options.out / name for name in WRITTEN if options.out is not None},
+        },
+    )
+    settings = _settings(options)
     if options.out is not None:
         options.out.mkdir(parents=True, exist_ok=True)
-    checkpoint = options.checkpoint or (options.out / "model.ovi" if options.out is not None else None)
     places = Places(options.file, checkpoint, options.predictions, options.bad_rows, options.every)
     stopper = Stopper()
     with stopper.listening(), ExitStack() as stack:
         try:
             with stopper.waiting():
-                run = stack.enter_context(Run(settings, places, resume=options.resume))
+                run = stack.enter_context(
+                    Run(settings, places, resume=options.resume, overwrite=options.overwrite, after=options.after)
+                )
         except Stopped:
             print("stopped before the first row", file=sys.stderr)
             return stopper.code
         job = run.job
         job.notes.setdefault("started", datetime.now(UTC).isoformat(timespec="seconds"))
         job.notes.setdefault("command", "onlinevi " + " ".join(options.arguments))
-        print(
-            f"resumed behind {job.metrics.count:,} events" if run.resumed else f"{settings.target}: {job.why}", file=sys.stderr
-        )
+        if run.resumed or run.begun_with:
+            print(f"{'resumed' if run.resumed else 'goes on'} behind {run.begun_with:,} events", file=sys.stderr)
+        else:
+            print(f"{settings.target}: {job.why}", file=sys.stderr)
         ticker = Ticker(options.file, job.metrics.count) if sys.stderr.isatty() else None
         ended, why = run.go(stopper, ticker)
         back = InHindsight()
@@ -125,8 +164,26 @@ def _run(options: argparse.Namespace) -> int:
     elif not document["summary"]["events"]:
         raise ValueError(f"{options.file} has no row that can be used")
     paths = _write(options.out, document) if options.out is not None else []
-    _print(document, paths, as_json=options.json)
+    # What is said of the run does not go among its predictions.
+    said = sys.stderr if str(options.predictions) == STANDARD_OUTPUT else sys.stdout
+    with redirect_stdout(said):
+        _print(document, paths, as_json=options.json)
     return 2 if why is not None else stopper.code
+
+
+def _settings(options: argparse.Namespace) -> Settings:
+    """What the options ask for; behind a model its own, and none that are others."""
+    if options.after is None:
+        return replace(settings_of(options, options.rule, options.family), prepare_like=options.prepare_like)
+    first, end = options.rows
+    kept = load_job(options.after).settings
+    for name in (*SETTINGS, "rule", "family", "prepare_like"):
+        asked, was = getattr(options, name), getattr(kept, name)
+        if asked not in (was, options.unset(name)):
+            raise ValueError(
+                f"{options.after} was made with {name}={was!r}, not {asked!r}: leave it out, or start without --from"
+            )
+    return replace(kept, first_row=first, end_row=end)
 
 
 def _write(out: Path, document: dict[str, Any]) -> list[Path]:

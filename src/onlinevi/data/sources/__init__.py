@@ -2,12 +2,13 @@
 
 from onlinevi.data.sources.base import Part, Source
 from onlinevi.data.sources.content import PACKED_SUFFIXES, Content
-from onlinevi.data.sources.files import Files
+from onlinevi.data.sources.files import STANDARD_INPUT, Files
 from onlinevi.data.sources.position import Digest, Position
 from onlinevi.data.sources.refused import BadInput, Collect, Policy, Refused, Skip, Stop
 
 __all__ = [
     "PACKED_SUFFIXES",
+    "STANDARD_INPUT",
     "BadInput",
     "Collect",
     "Content",
