@@ -39,10 +39,13 @@ class Broken(AssertionError):
     """Laws that a part does not keep; ``laws`` has a sentence for each."""
 
     def __init__(self, part: object, laws: list[str]) -> None:
-        self.laws = laws
+        self.part, self.laws = part, laws
         super().__init__(
             "\n".join([f"{part!r} breaks {len(laws)} law{'s' if len(laws) > 1 else ''}:", *(f"- {law}" for law in laws)])
         )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.part, self.laws)
 
 
 class _Findings:

@@ -34,6 +34,9 @@ class BadRow(ValueError):
         super().__init__(f"row {row}: {reason}")
         self.row, self.reason, self.trace = row, reason, trace
 
+    def __reduce__(self) -> tuple[Any, ...]:  # an exception is made again of its message alone, which other processes cannot
+        return type(self), (self.row, self.reason, self.trace)
+
 
 class Learner(ABC, Generic[S]):
     """Learns from a stream of rows and labels, and says what it knows of the next label."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 SHOWN = 80
 """How many characters of a bad row a message shows."""
@@ -36,6 +36,9 @@ class BadInput(ValueError):
     def __init__(self, message: str, refused: Refused | None = None) -> None:
         super().__init__(message)
         self.refused = refused
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (str(self), self.refused)
 
 
 Policy: TypeAlias = Callable[[Refused], None]
