@@ -20,6 +20,7 @@ import pytest
 import scipy.sparse
 
 from onlinevi import datasets
+from onlinevi.data import replace_file
 from onlinevi.data.catalogue import storage, tables
 from onlinevi.data.catalogue.catalogue import CATALOGUE
 from onlinevi.data.catalogue.entry import Table
@@ -295,7 +296,7 @@ def test_an_unfinished_write_leaves_nothing(tmp_path: Path) -> None:
         raise OSError("the disk is full")
 
     with pytest.raises(OSError, match="full"):
-        storage.write_atomically(tmp_path / "target", fail)
+        replace_file(tmp_path / "target", fail)
     assert list(tmp_path.iterdir()) == []
 
 

@@ -1,6 +1,7 @@
 """Where rows come from: matrices, tables, files and pipes, what their columns mean, and the paper's own data sets."""
 
 from onlinevi.data import catalogue
+from onlinevi.data.atomic import replace_figure, replace_file, replace_text
 from onlinevi.data.catalogue import DataUnavailable
 from onlinevi.data.formats import WRITTEN_AS, Format, ReadOptions
 from onlinevi.data.rows import (
@@ -73,5 +74,8 @@ __all__ = [
     "guess_task",
     "one_row",
     "open_stream",
+    "replace_figure",
+    "replace_file",
+    "replace_text",
     "typed",
 ]

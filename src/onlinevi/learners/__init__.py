@@ -36,7 +36,6 @@ from onlinevi.learners.prepare import Prepare, PrepareState
 from onlinevi.learners.reliable import Reliability, reliability
 from onlinevi.learners.state import Plan, State
 from onlinevi.learners.store import Saved, load, register, save
-from onlinevi.learners.store.atomic import replace_file
 from onlinevi.learners.trace import Events, Forecast, Record, Trace
 
 if TYPE_CHECKING:
@@ -103,7 +102,6 @@ __all__ = [
     "reason",
     "register",
     "reliability",
-    "replace_file",
     "rule_of",
     "running",
     "save",

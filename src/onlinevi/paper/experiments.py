@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
@@ -14,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from onlinevi.data import replace_text
 from onlinevi.engine import Vector
 from onlinevi.guarantees import hindsight
 from onlinevi.learners import learn
@@ -131,10 +131,7 @@ class OutcomeFolder:
             return None  # absent, or cut short: it is run again
 
     def save(self, name: str, value: Any) -> None:
-        path = self.folder / f"{name}.json"
-        unfinished = path.with_suffix(f".{os.getpid()}.tmp")
-        unfinished.write_text(json.dumps({"source": source_digest(), "value": asdict(value)}))
-        unfinished.replace(path)
+        replace_text(self.folder / f"{name}.json", json.dumps({"source": source_digest(), "value": asdict(value)}))
 
 
 @cache

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from onlinevi.data import replace_figure
 from onlinevi.paper.claims import group
 from onlinevi.paper.experiments import RULES, Outcome
 from onlinevi.paper.panels import PANELS
@@ -37,7 +38,8 @@ def draw(runs: Sequence[Outcome], exact: ExactPosterior | None, guarantees: Sequ
 def _save(figure: Any, stem: Path) -> list[Path]:
     paths = [stem.with_suffix(".png"), stem.with_suffix(".pdf")]
     for path in paths:
-        figure.savefig(path, dpi=200, metadata={"Creator": "onlinevi"} if path.suffix == ".pdf" else None)
+        metadata = {"Creator": "onlinevi"} if path.suffix == ".pdf" else None
+        replace_figure(path, figure, dpi=200, metadata=metadata)
     return paths
 
 

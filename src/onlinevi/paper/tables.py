@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
@@ -11,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from onlinevi.data import replace_text
 from onlinevi.paper.claims import Claim, group
 from onlinevi.paper.experiments import RULES, Outcome
 from onlinevi.paper.panels import PANELS
@@ -29,12 +31,12 @@ def write(
         **extra,
     }
     paths = [folder / name for name in ("results.json", "results.csv", "table.md")]
-    paths[0].write_text(json.dumps(results, indent=1))
-    with paths[1].open("w", newline="") as file:
-        writer = csv.DictWriter(file, COLUMNS, extrasaction="ignore")
-        writer.writeheader()
-        writer.writerows(asdict(run) for run in runs)
-    paths[2].write_text(table(runs, claims, missing))
+    sheet = io.StringIO(newline="")
+    writer = csv.DictWriter(sheet, COLUMNS, extrasaction="ignore")
+    writer.writeheader()
+    writer.writerows(asdict(run) for run in runs)
+    for path, text in zip(paths, (json.dumps(results, indent=1), sheet.getvalue(), table(runs, claims, missing)), strict=True):
+        replace_text(path, text)
     return paths
 
 

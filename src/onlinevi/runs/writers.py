@@ -12,8 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol
 
-from onlinevi.data import PACKED_SUFFIXES, WRITTEN_AS, arrow
-from onlinevi.learners import replace_file
+from onlinevi.data import PACKED_SUFFIXES, WRITTEN_AS, arrow, replace_file
 
 BATCH = 8192
 """Rows of a record batch of the stream, but before a checkpoint."""

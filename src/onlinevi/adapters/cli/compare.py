@@ -99,9 +99,10 @@ def _run(options: argparse.Namespace) -> int:
 def _write(out: Path, comparison: Comparison, document: dict[str, Any]) -> list[Path]:
     paths = [write_json(out / "compare.json", document)]
     if find_spec("matplotlib") is not None and comparison.curves:
+        from onlinevi.data import replace_figure
         from onlinevi.runs import plot_comparison
 
-        plot_comparison(comparison.curves).savefig(out / "compare.png", dpi=200)
+        replace_figure(out / "compare.png", plot_comparison(comparison.curves), dpi=200)
         paths.append(out / "compare.png")
     return paths
 

@@ -8,11 +8,12 @@ import sys
 from collections.abc import Iterable
 from importlib import import_module
 from pathlib import Path
-from typing import Any, BinaryIO, TypeAlias, get_args
+from typing import Any, TypeAlias, get_args
 
 from onlinevi.beliefs import Family
+from onlinevi.data import replace_text
 from onlinevi.engine import named
-from onlinevi.learners import losses_of, replace_file
+from onlinevi.learners import losses_of
 from onlinevi.losses import Target
 from onlinevi.rules import Rule
 from onlinevi.runs import DEFAULT_LOSS, Settings
@@ -165,11 +166,7 @@ def _range(text: str) -> tuple[int, int | None]:
 
 def write_json(path: Path, document: dict[str, Any]) -> Path:
     """Put a document in the place of the file, as a whole."""
-
-    def write(file: BinaryIO) -> None:
-        file.write(json.dumps(document, ensure_ascii=False).encode())
-
-    replace_file(path, write)
+    replace_text(path, json.dumps(document, ensure_ascii=False))
     return path
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
+from onlinevi.data.atomic import replace_file
 from onlinevi.data.catalogue import storage
 from onlinevi.data.catalogue.catalogue import CATALOGUE
 from onlinevi.data.catalogue.entry import Dataset, DataUnavailable, Entry, Origin, Package, StoredFile, Table, WrongContent
@@ -144,7 +145,8 @@ def _bring(origin: Origin, file: StoredFile, target: Path) -> None:
             # A beginning from an earlier time may be of another version: only a fresh copy tells.
             if not continued:
                 raise
-    storage.write_atomically(target, lambda unfinished: unfinished.write(kept))
+    target.parent.mkdir(parents=True, exist_ok=True)
+    replace_file(target, lambda file: file.write(kept))
     part.unlink()
 
 

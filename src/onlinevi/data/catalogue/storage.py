@@ -7,16 +7,15 @@ import hashlib
 import importlib
 import io
 import os
-import tempfile
 import zipfile
 import zlib
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import IO, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
+from onlinevi.data.atomic import replace_file
 from onlinevi.data.catalogue.entry import StoredFile, Table, WrongContent
 
 VARIABLE = "ONLINEVI_DATA"
@@ -51,19 +50,6 @@ def user_cache() -> Path | None:
     except ModuleNotFoundError:
         return None
     return Path(platformdirs.user_cache_dir("onlinevi"))
-
-
-def write_atomically(target: Path, write: Callable[[IO[bytes]], object]) -> None:
-    """Write a file; nothing appears under the target's name before it is whole."""
-    target.parent.mkdir(parents=True, exist_ok=True)
-    handle, unfinished = tempfile.mkstemp(dir=target.parent, prefix=target.name, suffix=".tmp")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            write(file)
-        Path(unfinished).replace(target)
-    except BaseException:
-        Path(unfinished).unlink(missing_ok=True)
-        raise
 
 
 def verified(raw: bytes, file: StoredFile, place: str) -> bytes:
@@ -116,7 +102,8 @@ def parsed_table(raw: bytes, file: StoredFile, place: str) -> Table:
     if kept is not None:
         # A cache that cannot be written costs time at the next load, and nothing else.
         with suppress(OSError):
-            write_atomically(kept, lambda unfinished: np.savez(unfinished, X=table.X, y=table.y))
+            kept.parent.mkdir(parents=True, exist_ok=True)
+            replace_file(kept, lambda file: np.savez(file, X=table.X, y=table.y))
     return table
 
 

@@ -216,7 +216,8 @@ def _is_number(text: str) -> bool:
 def _checked(content: Content, names: Sequence[str]) -> tuple[str, ...]:
     """Names that tell columns apart; a column without one gets its place."""
     names = tuple(name.strip() or f"column_{place}" for place, name in enumerate(names))
-    twice = next((name for place, name in enumerate(names) if name in names[:place]), None)
+    seen = set[str]()
+    twice = next((name for name in names if name in seen or seen.add(name)), None)  # type: ignore[func-returns-value]
     if twice is not None:
         raise BadInput(f"{content.name}: two columns are called {twice!r}: give names=, one a column ({len(names)})")
     return names

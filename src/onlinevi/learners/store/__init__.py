@@ -1,6 +1,6 @@
 """A learner and its state in one file: no pickle, every byte sealed, written all or not at all. docs/checkpoints.md has it.
 
-``atomic.py`` puts a file in place, ``format.py`` is the container, ``configs.py`` says what goes in by name; a state is what
+``format.py`` is the container, ``configs.py`` says what goes in by name; a state is what
 its learner describes.
 """
 

@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
+from onlinevi.data import replace_file
 from onlinevi.engine import Vector, __version__
 from onlinevi.learners.base import Learner
 from onlinevi.learners.calibration import Calibration
@@ -14,7 +15,6 @@ from onlinevi.learners.described import CheckpointError, Facts
 from onlinevi.learners.inputs import Inputs
 from onlinevi.learners.store import format as container
 from onlinevi.learners.store import version_1
-from onlinevi.learners.store.atomic import replace_file
 from onlinevi.learners.store.configs import Decoder, encode
 from onlinevi.learners.store.format import Archive, refusing
 

@@ -11,6 +11,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+from onlinevi.data import replace_text
 from onlinevi.runs.charts.chart import Chart
 from onlinevi.runs.charts.of_results import charts_of
 from onlinevi.runs.charts.style import ROLES, number, percent
@@ -26,7 +27,7 @@ def write_report(results: Results | Mapping[str, Any], path: str | Path) -> Path
     """Write one run's results as one HTML file of about 5 MB that opens anywhere, without a network."""
     own = results if isinstance(results, Results) else Results.from_json(results)
     target = Path(path)
-    target.write_text(page(own, plotly_script()), encoding="utf-8")
+    replace_text(target, page(own, plotly_script()))
     return target
 
 

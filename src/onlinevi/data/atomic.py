@@ -7,12 +7,12 @@ import secrets
 import stat
 from collections.abc import Callable
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 NEW_FILE = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
 
 
-def replace_file(path: Path, write: Callable[[BinaryIO], None]) -> None:
+def replace_file(path: Path, write: Callable[[BinaryIO], object]) -> None:
     """Put what ``write`` writes in the place of ``path``: under another name first, on disk before it gets this one."""
     target = path.resolve()  # a link stays a link
     partial = target.with_name(f".{target.name}.{secrets.token_hex(8)}.partial")
@@ -30,6 +30,16 @@ def replace_file(path: Path, write: Callable[[BinaryIO], None]) -> None:
         partial.unlink(missing_ok=True)
         raise
     _sync_directory(target.parent)
+
+
+def replace_text(path: Path, text: str) -> None:
+    """Put a text in the place of ``path``."""
+    replace_file(path, lambda file: file.write(text.encode()))
+
+
+def replace_figure(path: Path, figure: Any, **settings: Any) -> None:
+    """Put a matplotlib figure in the place of ``path``, in the format that its name says."""
+    replace_file(path, lambda file: figure.savefig(file, format=path.suffix[1:], **settings))
 
 
 def _sync_directory(directory: Path) -> None:
