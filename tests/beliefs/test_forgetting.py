@@ -114,9 +114,9 @@ def test_a_full_precision_is_the_discounted_sum_and_the_prior(dim: int, discount
 @pytest.mark.parametrize("family", [ovi.MeanField, ovi.LowRank, ovi.FullCovariance])
 def test_a_feature_that_never_comes_does_not_wind_up(family: type) -> None:
     rng = np.random.default_rng(0)
-    X = rng.standard_normal((100_000, 3)) * [1.0, 0.0, 1e-3]
-    X[50_000:, 2] = 0.0
-    y = X[:, 0] + 0.1 * rng.standard_normal(100_000)
+    X = rng.standard_normal((60_000, 3)) * [1.0, 0.0, 1e-3]
+    X[20_000:, 2] = 0.0
+    y = X[:, 0] + 0.1 * rng.standard_normal(60_000)
     for discount in (0.9, 0.9999):
         made = family(prior_mean=2.0, prior_std=0.5)
         squared, kept = standing_for(ovi.Squared()), {"discount": discount, "record": "none"}
