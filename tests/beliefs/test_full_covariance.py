@@ -202,7 +202,7 @@ BOXED = ovi.FullCovariance(prior_std=0.3, box=ovi.Box(mean=(-BOX, BOX), std=None
 @pytest.mark.parametrize("adversary", OBLIVIOUS, ids=lambda a: a.__name__)
 @pytest.mark.parametrize("loss", LOSSES, ids=name)
 def test_no_stream_breaks_the_certificate(loss: ovi.Loss, adversary: Oblivious) -> None:
-    X, y = adversary(loss, np.random.default_rng(7), 60, 3)
+    X, y = adversary(loss, np.random.default_rng(7), 36, 3)
     for rule in RULES:
         try:
             trace = ovi.learn(X, y, loss=loss, rule=rule, family=BOXED, record="none")
