@@ -14,7 +14,7 @@ import onlinevi as ovi
 from onlinevi import bounds
 from onlinevi.engine.types import Belief
 
-STREAMS, LONGEST = 16, 40
+STREAMS, LONGEST = 16, 30
 """Every adversary twice, with each of its two turns at the rates."""
 NARROW = ovi.MeanField(prior_mean=-1.0, prior_std=1e-3, box=ovi.Box((-1.0, 1.0)))
 

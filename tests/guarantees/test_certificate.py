@@ -19,7 +19,7 @@ from onlinevi.engine.types import Expected, Real
 from onlinevi.guarantees import Certificate, SquaredSums, Window, certificate, hindsight
 from onlinevi.guarantees.certificates.tangents import tangents
 
-DIM, COUNT = 3, 32
+DIM, COUNT = 3, 24
 
 
 def totals(loss: ovi.Loss, X: np.ndarray, y: np.ndarray, points: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
