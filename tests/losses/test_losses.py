@@ -93,6 +93,7 @@ def test_the_slope_at_a_point_is_a_subgradient(loss: ovi.Loss) -> None:
     assert (value[None, :] >= below - 1e-12).all()
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize("loss", LOSSES, ids=name)
 def test_numpy_compiled_and_jax_agree(loss: ovi.Loss) -> None:
     jax = pytest.importorskip("jax")
@@ -109,6 +110,7 @@ def test_numpy_compiled_and_jax_agree(loss: ovi.Loss) -> None:
         np.testing.assert_allclose(jaxed, mine, rtol=1e-12, atol=1e-13)
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize("loss", [loss for loss in LOSSES if not isinstance(loss, ovi.Poisson)], ids=name)
 def test_numpy_and_compiled_agree_far_out(loss: ovi.Loss) -> None:
     """The compiler may multiply in another order: no factor may overflow where another is 0."""
