@@ -26,7 +26,7 @@ from onlinevi.engine.types import Belief
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "tests"))
 from helpers.adversaries import held_at_an_end, unit_rows
-from trials import LOSSES, TOLERANCE, LinearLoss, Trial, Verdict, experts_verdicts, of_seed, opponent, printed_step
+from helpers.trials import LOSSES, TOLERANCE, LinearLoss, Trial, Verdict, experts_verdicts, of_seed, opponent, printed_step
 
 END = 1.0
 """Climbing streams have means in [−END, END]."""

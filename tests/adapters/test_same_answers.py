@@ -17,9 +17,7 @@ pytest.importorskip("sklearn", reason='scikit-learn is missing: pip install "onl
 
 from onlinevi import river, sklearn
 
-pytestmark = pytest.mark.compiled
-
-COUNT, HELD_OUT = 1_500, 200
+COUNT, HELD_OUT = 150, 30
 RNG = np.random.default_rng(0)
 ROWS = RNG.standard_normal((COUNT + HELD_OUT, 3)) * [1.0, 1e4, 1e-3] + [5.0, 0.0, 1.0]
 SCORES = (ROWS - [5.0, 0.0, 1.0]) / [1.0, 1e4, 1e-3] @ RNG.standard_normal((3, 3)) + RNG.gumbel(size=(len(ROWS), 3))
@@ -54,8 +52,8 @@ def river_shares(rule: str, labels: Any) -> Any:
 
 def sklearn_shares(rule: str, labels: np.ndarray) -> Any:
     model = sklearn.OnlineVIClassifier("logistic", rule=rule, inputs=INPUTS)
-    for start in range(0, COUNT, 400):
-        block = slice(start, min(start + 400, COUNT))
+    for start in range(0, COUNT, 40):
+        block = slice(start, min(start + 40, COUNT))
         model.partial_fit(ROWS[block], labels[block], classes=np.unique(labels))
     return model.predict_proba(ROWS[COUNT:])
 

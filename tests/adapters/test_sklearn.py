@@ -80,12 +80,12 @@ def same(model: Any, other: Any) -> bool:
     ids=["classes", "classes-sparse", "numbers", "numbers-sparse", "hinge"],
 )
 def test_partial_fits_are_one_fit_to_the_bit(model: Any, kind: Any) -> None:
-    X, numbers, names = rows()
-    X, weights = kind(X), np.random.default_rng(1).integers(0, 3, 400) / 2.0
+    X, numbers, names = rows(120)
+    X, weights = kind(X), np.random.default_rng(1).integers(0, 3, 120) / 2.0
     y = numbers if isinstance(model, OnlineVIRegressor) else names
     known = {} if isinstance(model, OnlineVIRegressor) else {"classes": np.unique(names)}
     whole, parts = clone(model).fit(X, y, sample_weight=weights), clone(model)
-    for cut in np.split(np.arange(400), [1, 2, 50, 333]):
+    for cut in np.split(np.arange(120), [1, 2, 50, 99]):
         parts.partial_fit(X[cut], y[cut], sample_weight=weights[cut], **known)
     assert same(whole, parts)
     assert np.array_equal(whole.predict(X), parts.predict(X))
@@ -106,6 +106,7 @@ def test_the_default_is_auto_to_the_bit(model: Any) -> None:
     assert np.array_equal(model.state_.mean, state.mean)
 
 
+@pytest.mark.compiled
 def test_the_defaults_probability_is_the_mean_of_its_learners() -> None:
     X, _, names = rows(30)  # few rows: the spread is wide, and must be counted once
     model = OnlineVIClassifier().fit(X, names == "ash")
@@ -143,9 +144,9 @@ def test_a_weight_multiplies_the_loss(loss: Any, label: float, weight: float) ->
 
 @pytest.mark.parametrize("model", [OnlineVIClassifier(rule="ngvi"), OnlineVIRegressor(rule="implicit")], ids=str)
 def test_weight_0_is_an_absent_row(model: Any) -> None:
-    X, numbers, names = rows()
+    X, numbers, names = rows(120)
     y = numbers if isinstance(model, OnlineVIRegressor) else names.astype(object)
-    weights = np.random.default_rng(2).integers(0, 2, 400).astype(float)
+    weights = np.random.default_rng(2).integers(0, 2, 120).astype(float)
     absent = weights == 0.0
     X[absent] *= 1e6
     y[absent] = 1e9 if isinstance(model, OnlineVIRegressor) else "a class that never was"
@@ -153,7 +154,7 @@ def test_weight_0_is_an_absent_row(model: Any) -> None:
 
 
 def test_weights_are_in_the_units_of_the_data() -> None:
-    X, y, _ = rows(4_000)
+    X, y, _ = rows(2_000)
     plain = OnlineVIRegressor(rule="implicit", inputs=ovi.Inputs(standardise=False, squash=None)).fit(X, y)
     np.testing.assert_allclose(X @ plain.coef_ + plain.intercept_, plain.predict(X), rtol=1e-9)
     scaled = OnlineVIRegressor(rule="implicit", inputs=ovi.Inputs(squash=None)).fit(X, y)
@@ -251,15 +252,15 @@ def test_a_grid_in_a_pipeline() -> None:
 
 
 def test_a_pickled_model_learns_on() -> None:
-    X, _, names = rows()
-    model = OnlineVIClassifier(rule="ngvi").partial_fit(X[:100], names[:100], classes=np.unique(names))
+    X, _, names = rows(100)
+    model = OnlineVIClassifier(rule="ngvi").partial_fit(X[:50], names[:50], classes=np.unique(names))
     copy = pickle.loads(pickle.dumps(model))
-    assert same(model.partial_fit(X[100:], names[100:]), copy.partial_fit(X[100:], names[100:]))
+    assert same(model.partial_fit(X[50:], names[50:]), copy.partial_fit(X[50:], names[50:]))
     assert np.array_equal(model.predict_proba(X), copy.predict_proba(X))
 
 
 def test_sparse_rows_of_any_format_and_dense_ones_after() -> None:
-    X, _, names = rows()
+    X, _, names = rows(100)
     X[np.abs(X - 5.0) < 0.5] = 0.0
     models = [OnlineVIClassifier(rule="ngvi").fit(kind(X), names) for kind in (csr_matrix, csc_matrix)]
     assert same(*models)

@@ -202,7 +202,7 @@ BOXED = ovi.FullCovariance(prior_std=0.3, box=ovi.Box(mean=(-BOX, BOX), std=None
 @pytest.mark.parametrize("adversary", OBLIVIOUS, ids=lambda a: a.__name__)
 @pytest.mark.parametrize("loss", LOSSES, ids=name)
 def test_no_stream_breaks_the_certificate(loss: ovi.Loss, adversary: Oblivious) -> None:
-    X, y = adversary(loss, np.random.default_rng(7), 60, 3)
+    X, y = adversary(loss, np.random.default_rng(7), 36, 3)
     for rule in RULES:
         try:
             trace = ovi.learn(X, y, loss=loss, rule=rule, family=BOXED, record="none")
@@ -212,14 +212,14 @@ def test_no_stream_breaks_the_certificate(loss: ovi.Loss, adversary: Oblivious) 
         rows, seen = X[: live.count], y[: live.count]
         best = ovi.hindsight(rows, seen, loss=loss, box=BOX)
         points = np.vstack([np.random.default_rng(8).uniform(-BOX, BOX, (20, 3)), best.mean, np.zeros(3)])
-        totals = np.array([loss(seen, rows @ point).value.sum() for point in points])
+        totals = loss(seen, points @ rows.T).value.sum(axis=1)
         assert (live.loss - totals <= live.against(points) + live.rounding()).all(), rule
         assert live.loss - live.count * best.value <= live.regret + live.rounding(), rule
         assert live.lower_bound <= best.value + live.rounding(), rule
 
 
 @given(seed=st.integers(0, 2**32), rule=st.sampled_from(RULES), ridge=st.sampled_from([0.0, 0.2]))
-@settings(max_examples=40)
+@settings(max_examples=25)
 def test_the_certificate_holds_with_weights_and_a_ridge(seed: int, rule: ovi.Rule, ridge: float) -> None:
     rng = np.random.default_rng(seed)
     loss = ovi.Squared(ridge=ridge if isinstance(rule, ovi.SVA | ovi.OGAEL) else 0.0)
@@ -228,7 +228,7 @@ def test_the_certificate_holds_with_weights_and_a_ridge(seed: int, rule: ovi.Rul
         state = ovi.learn(X, y, loss=loss, rule=rule, family=BOXED, weights=weights).state
         live = certificate(state)
         points = rng.uniform(-BOX, BOX, (30, 3))
-        costs = np.array([loss(y, X @ point).value @ weights for point in points])
+        costs = loss(y, points @ X.T).value @ weights
         costs += 0.5 * loss.ridge * weights.sum() * np.square(points).sum(axis=1)
         regrets = live.loss - costs
         assert (regrets <= live.against(points) + live.rounding()).all()

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cache
+
 import mpmath as mp
 import numpy as np
 import pytest
@@ -17,7 +20,7 @@ from helpers.full_oracles import (
     assert_same,
     bayes,
     beliefs,
-    dense_kl,
+    divergence_from,
     events,
     expected_loss,
     flat,
@@ -33,6 +36,7 @@ from onlinevi.beliefs.full import FullBelief
 PROBLEMS = [*((loss, FREE) for loss in LOSSES), (ovi.Squared(), UNEQUAL)]
 RIDGED = [*PROBLEMS, (ovi.Squared(ridge=0.3), FREE)]
 RNG = np.random.default_rng(0)
+Divergence = Callable[[FullBelief], float]
 
 
 # --- every step solves its problem
@@ -43,11 +47,8 @@ def test_sva_is_the_argmin_of_all_gradients_against_the_prior(loss: ovi.Loss, fa
     rate, (X, y) = 0.4, events(loss)
     found = beliefs(ovi.Linear(loss=loss, rule=ovi.SVA(rate), family=family), X, y)
     start, total = found[0], gradients(loss, X, y, found[:-1]).sum(axis=0)
-
-    def objective(q: FullBelief) -> float:
-        return float(total @ flat(*q)) + dense_kl(q.mean, q.covariance, start.mean, start.covariance) / rate
-
-    assert_same(found[-1], argmin(objective, start))
+    divergence = divergence_from(start)
+    assert_same(found[-1], argmin(lambda q: float(total @ flat(*q)) + divergence(q) / rate, start))
 
 
 @pytest.mark.parametrize(("loss", "family"), PROBLEMS, ids=name)
@@ -55,9 +56,10 @@ def test_svb_is_the_argmin_of_its_gradient_against_the_last_belief(loss: ovi.Los
     rate, (X, y) = 0.4, events(loss)
     found = beliefs(ovi.Linear(loss=loss, rule=ovi.SVB(rate), family=family), X, y)
     for before, after, force in zip(found[:-1], found[1:], gradients(loss, X, y, found[:-1]), strict=True):
+        divergence = divergence_from(before)
 
-        def objective(q: FullBelief, before: FullBelief = before, force: np.ndarray = force) -> float:
-            return float(force @ flat(*q)) + dense_kl(q.mean, q.covariance, before.mean, before.covariance) / rate
+        def objective(q: FullBelief, divergence: Divergence = divergence, force: np.ndarray = force) -> float:
+            return float(force @ flat(*q)) + divergence(q) / rate
 
         assert_same(after, argmin(objective, before))
 
@@ -67,10 +69,10 @@ def test_the_implicit_step_is_the_argmin_of_the_loss_itself(loss: ovi.Loss, fami
     rate, (X, y) = 0.8, events(loss)
     found = beliefs(ovi.Linear(loss=loss, rule=ovi.Implicit(rate), family=family), X, y)
     for before, after, x, label in zip(found[:-1], found[1:], X, y, strict=True):
+        divergence = divergence_from(before)
 
-        def objective(q: FullBelief, before: FullBelief = before, x: np.ndarray = x, label: float = label) -> float:
-            divergence = dense_kl(q.mean, q.covariance, before.mean, before.covariance)
-            return expected_loss(loss, x, label, flat(*q)) + divergence / rate
+        def objective(q: FullBelief, divergence: Divergence = divergence, x: np.ndarray = x, label: float = label) -> float:
+            return expected_loss(loss, x, label, flat(*q)) + divergence(q) / rate
 
         assert_same(after, argmin(objective, before))
 
@@ -116,11 +118,11 @@ def test_ngvi_adds_the_curvature_to_the_precision_and_moves_with_the_new_covaria
 @pytest.mark.parametrize("step", [1.0, 0.3, 4.0])
 @pytest.mark.parametrize("make", [lambda step: ovi.NGVI(step=step), ovi.Implicit], ids=["NGVI", "Implicit"])
 def test_with_the_squared_loss_it_is_bayes_at_one_and_tempered_at_other_rates(make, step: float) -> None:  # type: ignore[no-untyped-def]
-    X, y = stream(ovi.Squared(), 300, 5)
+    X, y = stream(ovi.Squared(), 120, 5)
     prior = RNG.standard_normal(5), RNG.random(5) + 0.5
     mean, covariance = bayes(X, y, step, *prior)
     family = ovi.FullCovariance(*(part.tolist() for part in prior), box=None)
-    for order in (np.arange(300), np.arange(300)[::-1], np.random.default_rng(3).permutation(300)):
+    for order in (np.arange(120), np.arange(120)[::-1], np.random.default_rng(3).permutation(120)):
         belief = ovi.learn(X[order], y[order], loss=ovi.Squared(), rule=make(step), family=family).state.belief
         np.testing.assert_allclose(belief.mean, mean, rtol=1e-10, atol=1e-12)
         np.testing.assert_allclose(belief.covariance, covariance, rtol=1e-10, atol=1e-13)
@@ -176,7 +178,7 @@ def test_the_order_of_coordinates_matters_to_sva_and_svb(rule: ovi.Rule) -> None
 
 
 @given(seed=st.integers(0, 2**32), loss=st.sampled_from(LOSSES), rule=st.sampled_from(CONDITIONING), size=st.floats(-3, 3))
-@settings(max_examples=100)
+@settings(max_examples=60)
 def test_no_direction_grows_wider_with_ngvi_and_implicit(seed: int, loss: ovi.Loss, rule: ovi.Rule, size: float) -> None:
     rng = np.random.default_rng(seed)
     learner = ovi.Linear(loss=loss, rule=rule, family=FREE)
@@ -218,8 +220,10 @@ def ill_conditioned(count: int, kind: str) -> tuple[np.ndarray, np.ndarray]:
     return X, Z @ [1.0, 2.0, 3.0] + rng.standard_normal(count)
 
 
-def exact(X: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Mean, covariance and precision of Bayes with the prior WIDE, in 50 digits."""
+@cache
+def exact(count: int, kind: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Mean, covariance and precision of Bayes on such a stream with the prior WIDE, in 50 digits."""
+    X, y = ill_conditioned(count, kind)
     with mp.workdps(50):
         precision, product = mp.eye(3) / mp.mpf(1e7) ** 2, mp.zeros(3, 1)
         for x, label in zip(X.tolist(), y.tolist(), strict=True):
@@ -234,8 +238,8 @@ def exact(X: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndar
 @pytest.mark.parametrize("rule", [ovi.NGVI(), ovi.Implicit(1.0)], ids=name)
 @pytest.mark.parametrize("kind", ["scales", "scales, last first", "axes"])
 def test_an_ill_conditioned_stream_keeps_its_digits(kind: str, rule: ovi.Rule) -> None:
-    X, y = ill_conditioned(2500, kind)
-    mean, covariance, precision = exact(X, y)
+    X, y = ill_conditioned(1000, kind)
+    mean, covariance, precision = exact(1000, kind)
     assert 5e13 < np.linalg.cond(precision) < 4e14
     belief = ovi.learn(X, y, loss=ovi.Squared(), rule=rule, family=WIDE).state.belief
     unit = np.sqrt(np.diag(covariance))

@@ -75,11 +75,11 @@ def test_the_mean_moves_along_the_exact_covariance() -> None:
 
 
 def test_a_block_one_event_at_a_time_and_parts_give_the_same_bits() -> None:
-    X, y = stream(EXPLICIT.loss, 40, 300)
+    X, y = stream(EXPLICIT.loss, 16, 300)
     start = EXPLICIT.init(300)
     whole, _ = EXPLICIT.update_many(start, X, y)
     part = single = start
-    for low, high in ((0, 7), (7, 8), (8, 40)):
+    for low, high in ((0, 7), (7, 8), (8, 16)):
         part, _ = EXPLICIT.update_many(part, X[low:high], y[low:high])
     for row, label in zip(X, y, strict=True):
         single, _ = EXPLICIT.update(single, row, label)

@@ -14,13 +14,14 @@ import onlinevi as ovi
 from onlinevi import bounds
 from onlinevi.engine.types import Belief
 
-STREAMS = 20
+STREAMS, LONGEST = 16, 30
+"""Every adversary twice, with each of its two turns at the rates."""
 NARROW = ovi.MeanField(prior_mean=-1.0, prior_std=1e-3, box=ovi.Box((-1.0, 1.0)))
 
 
 @pytest.mark.parametrize("loss", LOSSES, ids=name)
 def test_no_stream_breaks_a_theorem(loss: ovi.Loss) -> None:
-    verdicts = [verdict for seed in range(STREAMS) for verdict in of_seed(seed, loss)]
+    verdicts = [verdict for seed in range(STREAMS) for verdict in of_seed(seed, loss, LONGEST)]
     assert [verdict for verdict in verdicts if verdict.broken] == []
     assert {verdict.name.split(",")[0].split(" at ")[0] for verdict in verdicts} == {"EWA", "SVA", "SVB", "OGA-EL", "OGA"}
 

@@ -19,13 +19,13 @@ from onlinevi.engine.types import Expected, Real
 from onlinevi.guarantees import Certificate, SquaredSums, Window, certificate, hindsight
 from onlinevi.guarantees.certificates.tangents import tangents
 
-DIM, COUNT = 3, 60
+DIM, COUNT = 3, 24
 
 
 def totals(loss: ovi.Loss, X: np.ndarray, y: np.ndarray, points: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
     """Σ ℓ_t at each row of ``points``, from the definition."""
     weights = np.ones(len(y)) if weights is None else weights
-    costs = np.array([loss(y, X @ point).value @ weights for point in points])
+    costs = loss(y, points @ X.T).value @ weights
     return costs + 0.5 * loss.ridge * weights.sum() * (points**2).sum(axis=1)
 
 
@@ -81,7 +81,7 @@ def test_neither_forgetting_nor_a_bounded_influence_breaks_it(adversary: Oblivio
 
 
 @given(seed=st.integers(0, 2**32), rule=st.sampled_from(RULES), loss=st.sampled_from(LOSSES), ridge=st.sampled_from([0, 0.2]))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_it_holds_at_every_point_with_weights_and_a_ridge(seed: int, rule: ovi.Rule, loss: ovi.Loss, ridge: float) -> None:
     rng = np.random.default_rng(seed)
     loss = type(loss)(*loss.parameters, ridge=ridge)
@@ -238,8 +238,8 @@ def test_an_unbounded_domain_has_a_curve_only() -> None:
 
 
 def test_rounding_covers_sums_of_a_long_stream() -> None:
-    """Against the same sums without rounding (math.fsum), over 3·10⁴ events."""
-    X, y = stream(ovi.Hinge(), count=30_000, dim=DIM)
+    """Against the same sums without rounding (math.fsum), over 10⁴ events."""
+    X, y = stream(ovi.Hinge(), count=10_000, dim=DIM)
     learner = ovi.Linear(loss=ovi.Hinge(), rule=ovi.OGA(0.01), family=family(ovi.OGA()))
     trace = ovi.learn(X, y, loss=learner.loss, rule=learner.rule, family=learner.family)
     slope = learner.loss(y, trace.prediction).slope

@@ -152,7 +152,7 @@ def points(domain: dict[str, object], dim: int, rng: np.random.Generator, count:
     return low + (high - low) * np.where(rng.random((count, 1)) < 0.5, np.round(share), share)
 
 
-@settings(deadline=None, max_examples=150, derandomize=True)
+@settings(deadline=None, max_examples=60, derandomize=True)
 @given(problems())
 def test_no_point_of_the_domain_is_below_the_bound(problem: tuple) -> None:
     loss, X, y, domain, rng = problem
@@ -161,10 +161,10 @@ def test_no_point_of_the_domain_is_below_the_bound(problem: tuple) -> None:
     assert best.value == pytest.approx(average(loss, X, y, best.mean), rel=1e-12, abs=1e-14)
     tried = points(domain, X.shape[1], rng, 60)
     near = best.mean + 0.01 * (tried - best.mean)
-    for point in [*tried, *near]:
-        there = average(loss, X, y, point)
-        assert best.lower_bound <= there + 1e-12 * max(1.0, there)
-        assert best.value - best.gap <= there + 1e-12 * max(1.0, there)
+    everywhere = np.vstack([tried, near])
+    there = loss(y, everywhere @ X.T).value.mean(axis=1) + 0.5 * loss.ridge * np.square(everywhere).sum(axis=1)
+    assert (best.lower_bound <= there + 1e-12 * np.maximum(1.0, there)).all()
+    assert (best.value - best.gap <= there + 1e-12 * np.maximum(1.0, there)).all()
     if "radius" in domain:
         assert np.linalg.norm(best.mean) <= domain["radius"] * (1 + 1e-12)
     elif isinstance(domain["box"], tuple):

@@ -74,7 +74,7 @@ def test_the_regret_of_experts_is_below_its_bound(adversary: Adversary, rate: fl
 @pytest.mark.parametrize(
     "model",
     [
-        Grid(ovi.Hinge(), ovi.PerSqrt(1.0), points=31),
+        Grid(ovi.Hinge(), ovi.PerSqrt(1.0), points=9),
         TemperedGaussian(),
     ],
     ids=lambda model: type(model).__name__,
@@ -120,7 +120,7 @@ def test_a_state_is_a_value() -> None:
         Experts().init(3, 1).totals[0] = 1.0
 
 
-@settings(deadline=None, max_examples=200, derandomize=True)
+@settings(deadline=None, max_examples=80, derandomize=True)
 @given(st.data())
 def test_weights_are_a_probability_vector_whatever_the_losses(data: st.DataObject) -> None:
     count = data.draw(st.integers(1, 6))

@@ -66,7 +66,7 @@ def test_no_belief_is_below_the_lower_bound(loss: ovi.Loss, rate: float, family:
     assert best.kl == family.kl(best.belief)
     assert family.project(best.belief).mean.tolist() == best.mean.tolist()
     rng = np.random.default_rng(1)
-    tried = [inside(family, rng, 4, near) for near in (None, best.belief) for _ in range(40)]
+    tried = [inside(family, rng, 4, near) for near in (None, best.belief) for _ in range(15)]
     assert min(value(loss, X, y, rate, family, belief) for belief in tried) >= best.lower_bound - 1e-12 * abs(best.value)
 
 
@@ -105,7 +105,7 @@ def test_orthogonal_rows_and_squared_loss_are_exact_bayes(rate: float) -> None:
 def test_one_dimension_agrees_with_a_grid(loss: ovi.Loss) -> None:
     X, y = stream(loss, count=30, dim=1)
     best = batch_vb(X, y, loss=loss, rate=0.5)
-    means, stds = np.meshgrid(best.mean + np.linspace(-0.5, 0.5, 101), best.std * np.geomspace(0.3, 1.0 / best.std, 100))
+    means, stds = np.meshgrid(best.mean + np.linspace(-0.5, 0.5, 51), best.std * np.geomspace(0.3, 1.0 / best.std, 50))
     means, stds = np.clip(means, -20, 20).ravel(), np.clip(stds, 1e-3, 1.0).ravel()
     costs = loss(y[:, None], X * means, np.abs(X) * stds).value.sum(axis=0)
     table = costs + 2.0 * 0.5 * (means**2 + stds**2 - 1.0 - 2.0 * np.log(stds))
@@ -114,7 +114,7 @@ def test_one_dimension_agrees_with_a_grid(loss: ovi.Loss) -> None:
 
 
 @given(seed=st.integers(0, 10_000), rate=st.floats(-3, 5).map(lambda e: 10.0**e), which=st.integers(0, len(LOSSES) - 1))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 def test_the_tolerance_is_reached_at_every_rate(seed: int, rate: float, which: int) -> None:
     loss, rng = LOSSES[which], np.random.default_rng(seed)
     X, y = stream(loss, count=int(rng.integers(1, 80)), dim=int(rng.integers(1, 6)), seed=seed)

@@ -7,6 +7,7 @@ from functools import partial
 
 import numpy as np
 from helpers.catalogue import labels
+from helpers.oracles import evaluate
 from scipy.optimize import minimize
 
 import onlinevi as ovi
@@ -33,6 +34,18 @@ def dense_kl(mean: np.ndarray, covariance: np.ndarray, other: np.ndarray, other_
     return 0.5 * float(shift @ precision @ shift + np.trace(precision @ covariance) + logs - len(mean))
 
 
+def divergence_from(other: FullBelief) -> Callable[[FullBelief], float]:
+    """KL(·‖other), with what it takes of the other computed once."""
+    precision, volume = np.linalg.inv(other.covariance), 2.0 * np.log(np.diag(other.factor)).sum()
+
+    def divergence(q: FullBelief) -> float:
+        shift, own = q.mean - other.mean, q.factor.T @ q.factor
+        logs = volume - 2.0 * np.log(np.diag(q.factor)).sum()
+        return 0.5 * float(shift @ precision @ shift + (precision * own).sum() + logs - len(shift))
+
+    return divergence
+
+
 def flat(mean: np.ndarray, factor: np.ndarray) -> np.ndarray:
     return np.concatenate([mean, factor[np.triu_indices(len(mean))]])
 
@@ -46,7 +59,7 @@ def unflat(point: np.ndarray, dim: int) -> FullBelief:
 def expected_loss(loss: ovi.Loss, x: np.ndarray, y: float, point: np.ndarray) -> float:
     """E_q[loss], ridge included, from its definition in (mean, C)."""
     belief = unflat(point, len(x))
-    own = float(loss(y, belief.mean @ x, np.linalg.norm(belief.factor @ x)).value)
+    own = evaluate(loss, y, belief.mean @ x, np.linalg.norm(belief.factor @ x)).value
     return own + 0.5 * loss.ridge * float(point @ point)
 
 

@@ -57,19 +57,27 @@ def expectation(loss: ovi.Loss, y: float, a: float, v: float, order: int = 20) -
         if isinstance(loss, ovi.Logistic | ovi.Poisson):  # an exponential shifts the mass by ±v
             ends |= {bend + side * k / spread for k in (2, 5, 10, 20, 40) for side in (-1, 1)}
             ends |= {e + side * spread for e in core for side in (-1, 1) if spread < 40}
-        ends = sorted(e for e in ends if abs(e) <= 60)
         total = [mp.mpf(0)] * 3
-        for low, high in itertools.pairwise(ends):
-            half = (high - low) / 2
-            for x, weight in gauss(order):
-                e = low + half * (1 + x)
-                z, mass = centre + spread * e, half * weight * mp.exp(-e * e / 2)
-                inclined = slope(label, z)
-                total[0] += mass * ell(label, z)
-                total[1] += mass * inclined
-                total[2] += mass * (inclined - middle_slope) * e
+        for e, mass in masses(tuple(sorted(e for e in ends if abs(e) <= 60)), order):
+            z = centre + spread * e
+            inclined = slope(label, z)
+            total[0] += mass * ell(label, z)
+            total[1] += mass * inclined
+            total[2] += mass * (inclined - middle_slope) * e
         scale = mp.sqrt(2 * mp.pi)
         return float(total[0] / scale), float(total[1] / scale), float(total[2] / (scale * spread))
+
+
+@cache
+def masses(ends: tuple[mp.mpf, ...], order: int) -> list[tuple[mp.mpf, mp.mpf]]:
+    """Nodes in the panels between these ends, and the normal density's mass at each: the same for losses that bend alike."""
+    found = []
+    for low, high in itertools.pairwise(ends):
+        half = (high - low) / 2
+        for x, weight in gauss(order):
+            e = low + half * (1 + x)
+            found.append((e, half * weight * mp.exp(-e * e / 2)))
+    return found
 
 
 @cache

@@ -233,10 +233,10 @@ def comparators(loss: ovi.Loss, family: ovi.MeanField, data: Stream, rng: np.ran
     ]
 
 
-def of_seed(seed: int, loss: ovi.Loss) -> Iterator[Verdict]:
+def of_seed(seed: int, loss: ovi.Loss, longest: int = 200) -> Iterator[Verdict]:
     """One stream, played by every rule with a theorem and by exponential weights, as the worst verdict on each statement."""
     rng = np.random.default_rng(seed)
-    count, dim = int(rng.integers(10, 200)), int(rng.integers(1, 6))
+    count, dim = int(rng.integers(10, longest)), int(rng.integers(1, 6))
     family, ridge = family_of(seed, ovi.SVA()), RIDGES[seed % len(RIDGES)]
     greedy, turn = seed % GREEDY_SHARE == 0, seed // len(OBLIVIOUS) % 2
     count = min(count, 25) if greedy else count

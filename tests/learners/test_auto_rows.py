@@ -21,7 +21,7 @@ from onlinevi.learners.pool.mixer import Mixer
 
 @pytest.mark.parametrize("loss", [ovi.Logistic(), ovi.Poisson(), ovi.Pinball(0.9)], ids=kind)
 def test_units_of_features_do_not_matter(loss: ovi.Loss) -> None:
-    X, y = stream(loss, 60)
+    X, y = stream(loss, 25)
     plain, scaled = run(loss, X, y), run(loss, X * 2.0 ** np.array([-40, 33]), y)
     np.testing.assert_array_equal(scaled.prediction, plain.prediction)
     np.testing.assert_array_equal(scaled.spread, plain.spread)
@@ -30,7 +30,7 @@ def test_units_of_features_do_not_matter(loss: ovi.Loss) -> None:
 @pytest.mark.parametrize("loss", NUMBERS, ids=kind)
 @pytest.mark.parametrize("power", [-40, 17])
 def test_units_of_labels_do_not_matter(loss: ovi.Loss, power: int) -> None:
-    X, y = stream(loss, 80)
+    X, y = stream(loss, 40)
     plain, scaled = run(loss, X, y), run(loss, X, y * 2.0**power)
     for name in ("prediction", "label_std", "lower", "upper"):
         np.testing.assert_allclose(getattr(scaled, name) / 2.0**power, getattr(plain, name), rtol=1e-9, atol=1e-9)
@@ -73,6 +73,7 @@ def test_one_row_and_two_rows(loss: ovi.Loss, count: int) -> None:
     assert np.isfinite(learner.forecast(trace.state, X[0])[:4]).all()
 
 
+@pytest.mark.compiled
 def test_constant_labels_leave_no_noise() -> None:
     X, _ = stream(ovi.Squared(), 300)
     trace = run(ovi.Squared(), X, np.full(300, 7.0))
@@ -261,6 +262,7 @@ def test_missing_values_widen_intervals_by_the_unit_of_the_labels() -> None:
     np.testing.assert_allclose(traces[1].prediction, 1024.0 * traces[0].prediction, rtol=1e-8, atol=1e-6)
 
 
+@pytest.mark.compiled
 def test_where_labels_lie_does_not_decide_between_learners() -> None:
     rng = np.random.default_rng(0)
     X = rng.standard_normal((300, 3))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import pickle
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -20,7 +21,7 @@ from onlinevi.autodiff import Differentiable, Linearised, MonteCarlo, ReLUNetwor
 from onlinevi.learners.differentiable import learner as differentiable  # noqa: E402
 
 NETWORK = ReLUNetwork(width=8)
-PAPER_RULES = [ovi.OGA(0.05), ovi.OGAEL(0.05), ovi.SVA(0.05), ovi.SVB(ovi.PaperSVB(0.1)), ovi.NGVI(step=0.1)]
+DRAWN_RULES = [ovi.OGA(0.05), ovi.SVA(0.05), ovi.SVB(ovi.PaperSVB(0.1)), ovi.NGVI(step=0.1)]
 CALM = ovi.MeanField(prior_std=0.3)
 
 
@@ -55,13 +56,16 @@ def _jax_keeps_its_precision():  # type: ignore[no-untyped-def]
 
 @pytest.mark.parametrize(
     ("loss", "rule"),
-    [*itertools.product([ovi.Hinge()], [*RULES, *ADAPTIVE]), *itertools.product(LOSSES, [ovi.SVB()])],
+    [*itertools.product([ovi.Squared()], [*RULES, *ADAPTIVE]), *itertools.product(LOSSES[1:], [ovi.SVB()])],
     ids=name,
 )
 def test_linearised_is_exact_for_a_linear_model(loss: ovi.Loss, rule: ovi.Rule) -> None:
     X, y = stream(loss, count=25)
-    model = Differentiable(dot, loss, rule, gradient=Linearised(), average=True)
-    trace, truth = model.learn(X, y, params=LINEAR), ovi.learn(X, y, loss=loss, rule=rule)
+    family = ovi.MeanField() if rule.gaussian else ovi.Point()
+    if isinstance(loss, ovi.Squared):  # one number a weight: traced once for this test and the next
+        family = replace(family, prior_mean=[0.0] * 5)
+    model = Differentiable(dot, loss, rule, family, Linearised(), average=True)
+    trace, truth = model.learn(X, y, params=LINEAR), ovi.learn(X, y, loss=loss, rule=rule, family=family)
     for what in SUMS:
         got, want = getattr(trace.state, what), getattr(truth.state, what)
         np.testing.assert_allclose(got, want, rtol=1e-12, atol=1e-12, err_msg=what)
@@ -110,7 +114,7 @@ def test_centred_draws_keep_a_curvature_that_plain_ones_lose() -> None:
 
 
 @pytest.mark.parametrize(
-    ("rule", "gradient"), [*((rule, MonteCarlo(3)) for rule in PAPER_RULES), (ovi.NGVI(step=0.1), Linearised())], ids=name
+    ("rule", "gradient"), [*((rule, MonteCarlo(3)) for rule in DRAWN_RULES), (ovi.NGVI(step=0.1), Linearised())], ids=name
 )
 def test_any_split_gives_the_same_bits(rule: ovi.Rule, gradient: MonteCarlo | Linearised) -> None:
     X, y = bent(40)

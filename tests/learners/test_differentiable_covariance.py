@@ -80,7 +80,8 @@ def assert_is_linear(trace: ovi.Trace, truth: ovi.Trace) -> None:
         np.testing.assert_allclose(getattr(trace, what), getattr(truth, what), rtol=1e-10, atol=1e-10, err_msg=what)
 
 
-@pytest.mark.parametrize("loss", [ovi.Squared(), ovi.Hinge(), ovi.Logistic(), ovi.Poisson()], ids=name)
+# Of the logistic loss, which takes JAX longest, the mean-field loop has been shown the same; here a kink and a curve will do.
+@pytest.mark.parametrize("loss", [ovi.Squared(), ovi.Hinge(), ovi.Poisson()], ids=name)
 def test_a_linear_model_is_the_compiled_loop(loss: ovi.Loss) -> None:
     X, y = stream(loss, count=60)
     X[3] = 0.0  # no spread there: nothing moves

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 from dataclasses import replace
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ import onlinevi as ovi
 from onlinevi.adapters.cli import main
 from onlinevi.checkpoint import CheckpointError
 from onlinevi.data import open_stream
+from onlinevi.data.stream import Stream
 from onlinevi.learners import OneVsRest, OneVsRestState, choose
 from onlinevi.runs.checkpoint import load_job, save_job
 from onlinevi.runs.job import Job
@@ -32,19 +34,24 @@ HINGE = choose(ovi.Hinge(), "oga", None, None)
 
 
 def rows(count: int = 200, number: int = 5, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    """Rows and classes, numbered in the order in which they come; the last ones come late."""
+    """Rows and classes, of which the first three are there from the start; the last ones come late."""
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((count, 3))
     classes = (X @ rng.standard_normal((3, number)) + rng.gumbel(size=(count, number))).argmax(axis=1)
-    while (late := (classes >= 3) & (np.arange(count) < 12 * classes)).any():
+    while (late := (classes >= 3) & (np.arange(count) < count // 16 * classes)).any():
         classes[late] -= 3
     return X, np.searchsorted(np.unique(classes), classes)
 
 
+@cache
+def played() -> tuple[np.ndarray, np.ndarray, OneVsRestState, Any]:
+    """Rows, classes, and what a learner that knows all five makes of them: several tests look at it."""
+    (X, y), learner = rows(), OneVsRest(ONE, 5)
+    return X, y, *learner.update_many(learner.init(3), X, y)
+
+
 def test_a_class_is_a_learner_of_its_own_against_the_rest() -> None:
-    X, y = rows()
-    learner = OneVsRest(ONE, 5)
-    state, trace = learner.update_many(learner.init(3), X, y)
+    X, y, state, trace = played()
     for number, own in enumerate(state.each):
         alone, said = ONE.update_many(ONE.init(3), X, np.where(y == number, 1.0, -1.0))
         assert bits(own) == bits(alone)
@@ -53,9 +60,8 @@ def test_a_class_is_a_learner_of_its_own_against_the_rest() -> None:
 
 
 def test_a_class_that_joins_is_as_if_known_from_the_start() -> None:
-    X, y = rows()
-    early, late = OneVsRest(ONE, 5), OneVsRest(ONE, 3)
-    known, _ = early.update_many(early.init(3), X, y)
+    X, y, known, _ = played()
+    late = OneVsRest(ONE, 3)
     joined, trace = late.update_many(late.init(3), X, y)
     assert bits(joined)[:-1] == bits(known)[:-1], "all but what was paid: there were fewer classes to guess from"
     for number in (3, 4):
@@ -69,27 +75,26 @@ def test_a_class_that_joins_is_as_if_known_from_the_start() -> None:
 
 
 @pytest.mark.parametrize("number", [5, 11])
-@pytest.mark.parametrize("seed", range(3))
-def test_any_split_gives_the_same_bits(number: int, seed: int) -> None:
-    X, y = rows(200, number)
-    weights = np.random.default_rng(1).integers(1, 4, 200) / 2.0
+def test_any_split_gives_the_same_bits(number: int) -> None:
+    count = 16 * (number - 1) // 2
+    X, y = rows(count, number)
+    assert len(np.unique(y)) == number
+    weights = np.random.default_rng(1).integers(1, 4, count) / 2.0
     learner = OneVsRest(ONE, 3)
     whole, trace = learner.update_many(learner.init(3), X, y, weights=weights)
-    cuts = range(201) if seed == 0 else sorted({0, 200, *np.random.default_rng(seed).integers(0, 200, 9).tolist()})
-    state, losses, chances = learner.init(3), [], []
-    for start, stop in pairwise(cuts):
-        state, part = learner.update_many(state, X[start:stop], y[start:stop], weights=weights[start:stop])
-        losses.append(part.loss)
-        chances.append(part.forecast.chance)
-    assert bits(state) == bits(whole)
-    assert np.concatenate(losses).tobytes() == trace.loss.tobytes()
-    assert np.concatenate(chances).tobytes() == trace.forecast.chance.tobytes()
+    for cuts in (range(count + 1), sorted({0, count, *np.random.default_rng(1).integers(0, count, 9).tolist()})):
+        state, losses, chances = learner.init(3), [], []
+        for start, stop in pairwise(cuts):
+            state, part = learner.update_many(state, X[start:stop], y[start:stop], weights=weights[start:stop])
+            losses.append(part.loss)
+            chances.append(part.forecast.chance)
+        assert bits(state) == bits(whole)
+        assert np.concatenate(losses).tobytes() == trace.loss.tobytes()
+        assert np.concatenate(chances).tobytes() == trace.forecast.chance.tobytes()
 
 
 def test_probabilities_sum_to_1_and_are_what_is_paid() -> None:
-    X, y = rows()
-    learner = OneVsRest(ONE, 5)
-    _, trace = learner.update_many(learner.init(3), X, y)
+    _, y, _, trace = played()
     said = trace.forecast.probability
     np.testing.assert_allclose(said.sum(axis=1), 1.0, rtol=1e-12)
     np.testing.assert_allclose(trace.loss, -np.log(said[np.arange(200), y]), rtol=1e-9)
@@ -100,9 +105,12 @@ def test_probabilities_sum_to_1_and_are_what_is_paid() -> None:
 @pytest.mark.parametrize("one", [ONE, HINGE], ids=["logistic", "hinge"])
 def test_a_look_says_and_costs_what_a_step_does(one: Any) -> None:
     X, y = rows()
-    learner = OneVsRest(one, 3)
-    for at in (0, 50, int(np.argmax(y == 3)), int(np.argmax(y == 4)), 199):
-        state, _ = learner.update_many(learner.init(3), X[:at], y[:at])
+    learner, behind = OneVsRest(one, 3), 0
+    state, joins = learner.init(3), [int(np.argmax(y == code)) for code in (3, 4)]
+    assert joins[0] < joins[1], "in the order of their numbers, one at a time"
+    for at in (0, 10, *joins, joins[1] + 9):
+        state, _ = learner.update_many(state, X[behind:at], y[behind:at])
+        behind = at
         looked = learner.look(state, X[at : at + 1], y[at : at + 1])
         _, played = learner.update_many(state, X[at : at + 1], y[at : at + 1])
         np.testing.assert_allclose(looked.loss, played.loss, rtol=1e-9)
@@ -128,7 +136,7 @@ def test_a_hinge_loss_has_scores_and_pays_for_every_class(tmp_path: Path) -> Non
 
 
 def test_columns_join_for_every_class() -> None:
-    X, y = rows()
+    X, y = rows(80)
     learner = OneVsRest(ONE, 3)
     state, _ = learner.update_many(learner.init(3), X, y)
     wide = learner.widen(state, 5)
@@ -157,14 +165,17 @@ def test_what_is_no_class_is_refused() -> None:
 
 @pytest.mark.parametrize("one", [ONE, ovi.Auto()], ids=["rule", "auto"])
 def test_a_checkpoint_goes_on_with_the_same_bits(one: Any, tmp_path: Path) -> None:
-    X, y = rows(120)
+    half = 5 if isinstance(one, ovi.Auto) else 40
+    X, y = rows(2 * half)
+    y[half - 2] = 3  # one class has joined
     learner, path = OneVsRest(one, 3), tmp_path / "model.ovi"
-    state, _ = learner.update_many(learner.init(3), X[:60], y[:60])
+    state, _ = learner.update_many(learner.init(3), X[:half], y[:half])
+    assert len(state.each) >= 4
     ovi.save(path, learner, state)
     loaded = ovi.load(path)
     assert loaded.learner == learner
     assert bits(loaded.state) == bits(state)
-    whole, again = (learner.update_many(own, X[60:], y[60:])[0] for own in (state, loaded.state))
+    whole, again = (learner.update_many(own, X[half:], y[half:])[0] for own in (state, loaded.state))
     assert bits(again) == bits(whole)
     other = replace(state, each=state.each[:2], seen=state.seen[:2])
     for wrong in (other, replace(state, later=None)):
@@ -177,7 +188,7 @@ def test_a_checkpoint_goes_on_with_the_same_bits(one: Any, tmp_path: Path) -> No
 @pytest.mark.parametrize("one", [ONE, HINGE, ovi.Auto()], ids=["logistic", "hinge", "auto"])
 def test_classes_may_all_be_unknown_at_the_start(one: Any) -> None:
     """As scikit-learn knows them all, and River none: once all have come, both say the same."""
-    count = 12 if isinstance(one, ovi.Auto) else 60
+    count = 6 if isinstance(one, ovi.Auto) else 40
     X, y = rows(count, 3)
     y = np.array([list(dict.fromkeys(y)).index(code) for code in y])
     none, all_of_them = OneVsRest(one, 0), OneVsRest(one, 3, grows=False)
@@ -268,18 +279,19 @@ def test_a_run_over_iris_is_the_librarys(tmp_path: Path, capsys: pytest.CaptureF
 
 def late_rows(path: Path, start: int) -> tuple[np.ndarray, np.ndarray, list[int]]:
     """Rows of which two classes come from a row on, the classes, and where these two come first."""
-    X, y = rows(start + 90, 3)
+    X, y = rows(start + 50, 3)
     late = np.arange(len(y)) >= start
     y = np.where(late & (X[:, 0] > 1.0), 3, np.where(late & (X[:, 1] > 1.3), 4, y))
     write_rows(path, X, [f"k{code}" for code in y])
     return X, y, [int(np.argmax(y == code)) for code in (3, 4)]
 
 
-def test_a_class_that_comes_late_in_a_run_that_is_stopped(tmp_path: Path) -> None:
+def test_a_class_that_comes_late_in_a_run_that_is_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Cut behind the row where a class joins, or not at all: the same bits."""
     pytest.importorskip("pyarrow", reason='pyarrow is missing: pip install "onlinevi[files]"')
     path, found = tmp_path / "rows.csv", []
-    X, y, joins = late_rows(path, 1010)  # the classes known at the start are those of the first 1000 rows
+    monkeypatch.setattr(Stream.peek, "__defaults__", (60, 1))  # the classes known at the start are those of the first rows
+    X, y, joins = late_rows(path, 70)
     lines = path.read_text().splitlines(keepends=True)
     for cuts in ([], [min(joins) + 1]):
         folder = tmp_path / f"cut{len(cuts)}"
@@ -306,14 +318,14 @@ def test_a_class_that_comes_late_in_a_run_that_is_stopped(tmp_path: Path) -> Non
 @pytest.mark.parametrize("delay", [0, 3])
 def test_batches_of_any_size_give_the_same_bits(delay: int, tmp_path: Path) -> None:
     pytest.importorskip("pyarrow", reason='pyarrow is missing: pip install "onlinevi[files]"')
-    _, y, joins = late_rows(tmp_path / "rows.csv", 30)
+    _, y, joins = late_rows(tmp_path / "rows.csv", 10)
     found, told = [], []
     with open_stream(tmp_path / "rows.csv") as stream:
         batch, position = next(stream), stream.position
     settings = Settings("kind", rule="implicit", delay=delay)
-    for cuts in ([], [joins[0], joins[1]], [joins[0] + 1, joins[1] + 1], range(1, 120)):
-        job = Job(settings, settings.schema([batch.slice(0, 30)]))
-        for start, stop in pairwise([0, *sorted(cuts), 120]):
+    for cuts in ([], [joins[0], joins[1]], [joins[0] + 1, joins[1] + 1], range(1, 60)):
+        job = Job(settings, settings.schema([batch.slice(0, 10)]))
+        for start, stop in pairwise([0, *sorted(cuts), 60]):
             job.on_rows = lambda _, labels, forecast, loss: told.append(loss)
             job.take(batch.slice(start, stop), position._replace(rows=stop))
             if len(cuts) == 2:
@@ -322,7 +334,7 @@ def test_batches_of_any_size_give_the_same_bits(delay: int, tmp_path: Path) -> N
         found.append((bits(job.state), job.metrics.to_json(), job.snapshots.to_json()))
         assert len(job.waiting) == delay
     assert all(own == found[0] for own in found[1:])
-    assert np.isfinite(np.concatenate(told[-119:])).all()
+    assert np.isfinite(np.concatenate(told[-59:])).all()
     assert sorted(set(y[: -delay or None].tolist())) == list(range(len(job.state.each)))
 
 

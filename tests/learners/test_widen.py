@@ -99,6 +99,7 @@ def test_an_aggregate_is_widened_learner_by_learner() -> None:
 # --- the default
 
 
+@pytest.mark.compiled
 def test_the_default_takes_new_columns_as_they_come() -> None:
     """Its rows are prepared by moments, which a late column has of its own: not as if it had been 0, but as well."""
     rng = np.random.default_rng(1)

@@ -146,7 +146,7 @@ def lemma(sizes: np.ndarray, gain: float, diameter: float) -> float:
     return bounds.sva_adaptive(kl=0.0, diameter=diameter, **squares).value
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(st.lists(st.just(0.0) | st.floats(1e-9, 1e3), min_size=1, max_size=40).filter(any), st.floats(1e-3, 1e3))
 def test_the_lemma_under_the_bound_of_sva(sizes: list[float], gain: float) -> None:
     assert stability(np.array(sizes), gain, 1.0) <= lemma(np.array(sizes), gain, 1.0) * (1.0 + 1e-12)
@@ -200,8 +200,8 @@ def two_ways(rng: np.random.Generator, count: int) -> np.ndarray:
 @pytest.mark.parametrize("slopes", [bursts, growing, alternating, zeros_first, two_ways], ids=lambda slopes: slopes.__name__)
 def test_no_stream_made_for_adaptive_rates_breaks_a_bound(slopes) -> None:  # type: ignore[no-untyped-def]
     rng = np.random.default_rng(0)
-    for _ in range(8):
-        sizes = slopes(rng, int(rng.integers(20, 200)))
+    for _ in range(5):
+        sizes = slopes(rng, int(rng.integers(20, 120)))
         X, y = straight(sizes)
         start, prior_std = float(rng.uniform(-1.0, 1.0)), float(10.0 ** rng.uniform(-2.0, 0.5))
         for rule in RULES:
@@ -211,11 +211,11 @@ def test_no_stream_made_for_adaptive_rates_breaks_a_bound(slopes) -> None:  # ty
             against = [opponent(LOSS, (X, y), Belief(np.array([end]), std)) for end in (-1.0, 0.0, 1.0)]
             for rate in (ovi.Adaptive(), ovi.Adaptive(float(10.0 ** rng.uniform(-2.0, 2.0)))):
                 trial = Trial(LOSS, rule(rate), family, X, y)
-                verdicts = trial.judged(against)
-                assert len(verdicts) == 2
-                assert not any(verdict.broken for verdict in verdicts)
-                before, after = (verdict.bound.value for verdict in verdicts)
-                assert after <= before * (1.0 + 1e-12)
+                for comparator in against:
+                    before, after = trial.verdicts(comparator)
+                    assert not before.broken
+                    assert not after.broken
+                    assert after.bound.value <= before.bound.value * (1.0 + 1e-12)
 
 
 def test_a_mean_held_at_the_wrong_end_nearly_reaches_the_bounds_of_svb_and_of_gradient_steps() -> None:
@@ -243,7 +243,7 @@ def test_nothing_known_ahead_costs_a_small_factor() -> None:
 
     rng, box = np.random.default_rng(5), ovi.Box((-3.0, 3.0))
     for stream in OBLIVIOUS[:2]:
-        X, y = stream(LOSS, rng, 2000, 4)
+        X, y = stream(LOSS, rng, 1000, 4)
         least = ovi.hindsight(X, y, loss=LOSS, box=3.0).value * len(y)
         for rule, kind in ((ovi.SVA, ovi.PerHorizon), (ovi.SVB, ovi.PaperSVB)):
             family = family_of(rule, 0.0, (1.0,) * 4, box)

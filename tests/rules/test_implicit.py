@@ -206,14 +206,14 @@ wild = st.builds(
 
 @pytest.mark.parametrize(("loss", "family"), STEPS, ids=name)
 @given(case=tame)
-@settings(max_examples=60)
+@settings(max_examples=20)
 def test_the_step_is_the_argmin(loss: ovi.Loss, family: type[ovi.Family], case: Case) -> None:
     case.step(loss, family).assert_is_argmin()
 
 
 @pytest.mark.parametrize(("loss", "family"), STEPS, ids=name)
 @given(case=wild)
-@settings(max_examples=60)
+@settings(max_examples=20)
 def test_the_step_is_the_argmin_for_huge_rows_and_tiny_variances(loss: ovi.Loss, family: type[ovi.Family], case: Case) -> None:
     step = case.step(loss, family)
     assert np.isfinite(step.new.mean).all()
@@ -248,9 +248,8 @@ def test_a_generic_optimiser_finds_the_same_mean_field_belief(loss: ovi.Loss, se
 
 
 @pytest.mark.parametrize("loss", [loss for loss, family in STEPS if family is ovi.FullCovariance], ids=name)
-@pytest.mark.parametrize("seed", range(2))
-def test_a_generic_optimiser_finds_the_same_full_belief(loss: ovi.Loss, seed: int) -> None:
-    step = Case(seed, 2, 0.3, 0.0, 0.0, (-0.5, 0.2), 2).step(loss, ovi.FullCovariance)
+def test_a_generic_optimiser_finds_the_same_full_belief(loss: ovi.Loss) -> None:
+    step = Case(1, 2, 0.3, 0.0, 0.0, (-0.5, 0.2), 2).step(loss, ovi.FullCovariance)
     old, x, family = step.old, step.x, ovi.FullCovariance(box=None)
 
     def belief(p: np.ndarray) -> Any:
@@ -308,8 +307,8 @@ def average_loss_without(spoiled: int, X: np.ndarray, y: np.ndarray, loss: ovi.L
 @pytest.mark.parametrize("loss", [ovi.Squared(), ovi.Hinge(), ovi.Absolute()], ids=name)
 def test_one_huge_row_does_not_break_a_run(loss: ovi.Loss) -> None:
     rng = np.random.default_rng(3)
-    X = rng.standard_normal((2000, 5)) / np.sqrt(5)
-    signal = X @ np.array([2.0, -1.0, 0.5, 0.0, 1.0]) + 0.3 * rng.standard_normal(2000)
+    X = rng.standard_normal((800, 5)) / np.sqrt(5)
+    signal = X @ np.array([2.0, -1.0, 0.5, 0.0, 1.0]) + 0.3 * rng.standard_normal(800)
     y = np.sign(signal) if isinstance(loss, ovi.Hinge) else signal
     spoiled = X.copy()
     spoiled[300] *= 1e6

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 from helpers.catalogue import GAUSSIAN_RULES, RULES, name
@@ -21,7 +23,7 @@ EVENTS = [(1.3, 0.5), (-2.0, 3.0), (0.0, 0.0), (0.7, 40.0), (-30.0, 0.01), (1e-4
 
 def kl(q: Belief, p: Belief | Prior) -> float:
     ratio = q.std / p.std
-    return 0.5 * (((q.mean - p.mean) / p.std) ** 2 + ratio**2 - 1.0 - 2.0 * np.log(ratio))
+    return 0.5 * (((q.mean - p.mean) / p.std) ** 2 + ratio**2 - 1.0 - 2.0 * math.log(ratio))
 
 
 def argmin(objective, start: Belief, bounds=((None, None), (None, None))) -> Belief:  # type: ignore[no-untyped-def]
@@ -29,15 +31,14 @@ def argmin(objective, start: Belief, bounds=((None, None), (None, None))) -> Bel
     low, high = bounds[1]
     box = [bounds[0], (np.log(low) if low else -60.0, np.log(high) if high else 20.0)]
     x = np.array([start.mean, np.log(start.std)])
+
+    def at(x: np.ndarray) -> float:
+        mean, log_std = x.tolist()  # Python's own numbers are faster one at a time
+        return objective(Belief(mean, math.exp(log_std)))
+
     for _ in range(2):
-        x = minimize(lambda x: objective(Belief(x[0], np.exp(x[1]))), x, method="L-BFGS-B", bounds=box, tol=1e-16).x
-        x = minimize(
-            lambda x: objective(Belief(x[0], np.exp(x[1]))),
-            x,
-            method="Nelder-Mead",
-            bounds=box,
-            options={"xatol": 1e-12, "fatol": 1e-16, "maxiter": 4000},
-        ).x
+        x = minimize(at, x, method="L-BFGS-B", bounds=box, tol=1e-16).x
+        x = minimize(at, x, method="Nelder-Mead", bounds=box, options={"xatol": 1e-12, "fatol": 1e-16, "maxiter": 1000}).x
     return Belief(x[0], np.exp(x[1]))
 
 
@@ -48,7 +49,7 @@ def assert_same(got: Belief, want: Belief) -> None:
 
 
 @pytest.mark.parametrize(("slope", "curvature"), EVENTS)
-@pytest.mark.parametrize("rate", [0.05, 0.7, 3.0])
+@pytest.mark.parametrize("rate", [0.05, 3.0])
 def test_sva_is_the_argmin_of_its_problem(slope: float, curvature: float, rate: float) -> None:
     totals = Totals(slope, curvature * BELIEF.std)
     got = ovi.SVA.new_belief(BELIEF, Gradient(0.0, 0.0), totals, Rates(rate, 0.0, False), PRIOR)
@@ -57,7 +58,7 @@ def test_sva_is_the_argmin_of_its_problem(slope: float, curvature: float, rate: 
 
 
 @pytest.mark.parametrize(("slope", "curvature"), EVENTS)
-@pytest.mark.parametrize("rate", [0.05, 0.7, 3.0])
+@pytest.mark.parametrize("rate", [0.05, 3.0])
 def test_svb_is_the_argmin_of_its_problem(slope: float, curvature: float, rate: float) -> None:
     got = ovi.SVB.new_belief(BELIEF, Gradient(slope, curvature), Totals(0.0, 0.0), Rates(rate, 0.0, False), PRIOR)
     want = argmin(lambda q: slope * q.mean + curvature * BELIEF.std * q.std + kl(q, BELIEF) / rate, BELIEF)
@@ -84,7 +85,7 @@ def ngvi_objective(slope: float, curvature: float, step: float, rate: float | No
 
 
 @pytest.mark.parametrize(("slope", "curvature"), EVENTS)
-@pytest.mark.parametrize(("step", "rate"), [(1.0, None), (0.3, None), (0.5, 2.0), (2.0, 0.4), (1.0, 1.0)])
+@pytest.mark.parametrize(("step", "rate"), [(0.3, None), (0.5, 2.0), (2.0, 0.4)])
 def test_ngvi_is_the_argmin_of_its_problem(slope: float, curvature: float, step: float, rate: float | None) -> None:
     rates = rates_against_prior(step, np.inf if rate is None else rate, False)
     got = ovi.NGVI.new_belief(BELIEF, Gradient(slope, curvature), Totals(0.0, 0.0), rates, PRIOR)
@@ -146,7 +147,7 @@ convex_event = st.tuples(st.floats(-1e3, 1e3), st.floats(0.0, 1e6), st.floats(1e
 
 @pytest.mark.parametrize("rule", GAUSSIAN_RULES, ids=name)
 @given(event=convex_event)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 def test_a_spread_stays_nonnegative_and_never_grows(rule: ovi.Rule, event: tuple[float, float, float, float]) -> None:
     slope, curvature, rate, std = event
     prior = Prior(0.0, 1.0)
