@@ -6,7 +6,17 @@ docs/engine.md tells why it is built so.
 """
 
 from onlinevi.engine import holes, layout, loop, ns, reading, speedups
-from onlinevi.engine.kernel import VARIABLE, Engine, Function, Kernel, compose, engine_in_use, use_engine, using_engine
+from onlinevi.engine.kernel import (
+    VARIABLE,
+    Engine,
+    Function,
+    Kernel,
+    compose,
+    engine_in_use,
+    use_engine,
+    using_engine,
+    watching_kernels,
+)
 from onlinevi.engine.loop import many_passes, one_pass
 from onlinevi.engine.packed import RECORD, SETTING, SUM, positions
 from onlinevi.engine.registry import look_up, named
@@ -72,4 +82,5 @@ __all__ = [
     "speedups",
     "use_engine",
     "using_engine",
+    "watching_kernels",
 ]

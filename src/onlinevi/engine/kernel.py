@@ -12,6 +12,7 @@ import os
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
+from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
 from typing import Any, Literal, TypeAlias, get_args
 from weakref import WeakSet
@@ -49,8 +50,19 @@ class Kernel:
         self.run: Function = self._first_run
 
     def _first_run(self, *arguments: Any) -> Any:
+        for watch in _watches:
+            watch(self)
         self.run = self.on(_engine)
         return self.run(*arguments)
+
+    @property
+    def is_compiled(self) -> bool:
+        """Whether machine code of it is in memory, or on disk from an earlier time."""
+        function: Any = self.on("compiled")
+        if function.signatures:
+            return True
+        folder = Path(function.stats.cache_path or ".")
+        return any(folder.glob(f"*{function.py_func.__qualname__}*.nbi"))
 
     def on(self, engine: Engine) -> Function:
         """The function that this engine makes of the loop."""
@@ -70,6 +82,17 @@ def compose(loop: Function, parts: Mapping[Function, Function | Kernel], narrow:
 
 
 _kernels: WeakSet[Kernel] = WeakSet()
+_watches: list[Callable[[Kernel], object]] = []
+
+
+@contextmanager
+def watching_kernels(watch: Callable[[Kernel], object]) -> Iterator[None]:
+    """Call ``watch`` with each kernel that runs for the first time since an engine was chosen, before it does."""
+    _watches.append(watch)
+    try:
+        yield
+    finally:
+        _watches.remove(watch)
 
 
 def _checked(engine: str) -> Engine:

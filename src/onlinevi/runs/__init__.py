@@ -2,6 +2,7 @@
 
 ``settings.py`` says what is asked; ``job.py`` takes batches, predicts and learns; ``run.py`` drives a job through a source,
 from and to ``places.py``.
+``warm.py`` compiles what it will need.
 On the way ``metrics.py`` keeps what reports need in flat memory, ``rejected.py`` the rows left out, ``predictions.py`` and
 ``writers.py`` write tables, and ``checkpoint.py`` saves it all. At the end ``hindsight.py`` finds the best fixed weights in
 rows that ``replay.py`` reads again, ``theorem.py`` says what was promised before the data, ``results.py`` makes a report's
@@ -26,6 +27,7 @@ from onlinevi.runs.results import results_of
 from onlinevi.runs.run import Run, Stopped, Stopper
 from onlinevi.runs.settings import DEFAULT_LOSS, Settings
 from onlinevi.runs.summary import summarise
+from onlinevi.runs.warm import warm_for, warm_task
 from onlinevi.runs.writers import STANDARD_OUTPUT, TextTable, check_format, open_table
 
 __all__ = [
@@ -60,5 +62,7 @@ __all__ = [
     "results_of",
     "save_job",
     "summarise",
+    "warm_for",
+    "warm_task",
     "write_report",
 ]

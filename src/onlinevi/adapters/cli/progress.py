@@ -16,6 +16,15 @@ from typing import Any
 from onlinevi.runs import certified_regret
 
 
+def say_compiling(number: int, total: int) -> None:
+    """That a loop is about to be compiled: a line for all of them, and on a terminal how far it is."""
+    if number == 1:
+        loops = "a loop" if total == 1 else f"{total} loops"
+        print(f"compiling {loops} for this machine, once; later starts find them", file=sys.stderr)
+    if sys.stderr.isatty():
+        print(f"\r{number} of {total}\x1b[K", end="\n" if number == total else "", file=sys.stderr, flush=True)
+
+
 class Ticker:
     """Called behind each batch; writes at most ten times a second."""
 

@@ -103,7 +103,7 @@ def add(commands: Commands) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from onlinevi.adapters.cli.progress import Ticker
+    from onlinevi.adapters.cli.progress import Ticker, say_compiling
     from onlinevi.runs import (
         InHindsight,
         Places,
@@ -114,6 +114,7 @@ def _run(options: argparse.Namespace) -> int:
         look_back,
         refuse_overwriting,
         results_of,
+        warm_for,
     )
 
     checkpoint = options.checkpoint or (options.out / "model.ovi" if options.out is not None else None)
@@ -137,16 +138,18 @@ def _run(options: argparse.Namespace) -> int:
                 run = stack.enter_context(
                     Run(settings, places, resume=options.resume, overwrite=options.overwrite, after=options.after)
                 )
+            job = run.job
+            if run.resumed or run.begun_with:
+                print(f"{'resumed' if run.resumed else 'goes on'} behind {run.begun_with:,} events", file=sys.stderr)
+            else:
+                print(f"{settings.target}: {job.why}", file=sys.stderr)
+            with stopper.waiting():
+                warm_for(job, run.stream, say_compiling)
         except Stopped:
             print("stopped before the first row", file=sys.stderr)
             return stopper.code
-        job = run.job
         job.notes.setdefault("started", datetime.now(UTC).isoformat(timespec="seconds"))
         job.notes.setdefault("command", "onlinevi " + " ".join(options.arguments))
-        if run.resumed or run.begun_with:
-            print(f"{'resumed' if run.resumed else 'goes on'} behind {run.begun_with:,} events", file=sys.stderr)
-        else:
-            print(f"{settings.target}: {job.why}", file=sys.stderr)
         ticker = Ticker(options.file, job.metrics.count) if sys.stderr.isatty() else None
         ended, why = run.go(stopper, ticker)
         back = InHindsight()

@@ -1,0 +1,75 @@
+"""What compiling costs is said, paid before the first row, and can be paid ahead."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import onlinevi as ovi
+from onlinevi.adapters.cli import main
+from onlinevi.engine import Kernel, compose, watching_kernels
+from onlinevi.runs.warm import warm
+
+pytest.importorskip("pyarrow", reason='pyarrow is missing: pip install "onlinevi[files]"')
+
+
+def doubled(values):  # type: ignore[no-untyped-def]
+    for i in range(len(values)):
+        values[i] *= 2.0
+
+
+@pytest.mark.compiled
+def test_a_kernel_knows_whether_it_is_compiled() -> None:
+    kernel = compose(doubled, {})
+    assert not kernel.is_compiled
+    asked: list[Kernel] = []
+    with watching_kernels(asked.append):
+        kernel(np.ones(2))
+        kernel(np.ones(2))
+    assert asked == [kernel], "once, before it runs"
+    assert kernel.is_compiled
+
+
+@pytest.mark.compiled
+def test_loops_are_counted_before_they_are_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
+    learner = ovi.Linear(ovi.Hinge(), ovi.SVB(0.1))
+    rows, labels = np.ones((3, 2)), np.array([1.0, -1.0, 1.0])
+    state, told = learner.init(2), []
+    monkeypatch.setattr(Kernel, "is_compiled", property(lambda kernel: False))
+    assert warm(learner, state, rows, labels, lambda number, total: told.append((number, total))) == 1
+    assert told == [(1, 1)]
+    monkeypatch.undo()
+    assert warm(learner, state, rows, labels, lambda *_: told.append(_)) == 0, "now it is there"
+    assert state == learner.init(2)
+
+
+@pytest.mark.compiled
+def test_a_run_says_so_and_does_not_count_it(
+    rows: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    call = ["run", str(rows), "--target", "sold", "--rule", "implicit", "--json", "--out", str(tmp_path / "out")]
+    monkeypatch.setattr(Kernel, "is_compiled", property(lambda kernel: False))
+    assert main(call) == 0
+    printed = capsys.readouterr()
+    assert "for this machine, once" in printed.err
+    assert json.loads(printed.out)["seconds"] < 5.0, "compiling takes longer"
+    monkeypatch.undo()
+    assert main(call) == 0
+    assert "compiling" not in capsys.readouterr().err
+
+
+@pytest.mark.compiled
+def test_loops_may_be_compiled_ahead(capsys: pytest.CaptureFixture[str]) -> None:
+    call = ["warm", "--task", "classes", "--rule", "implicit"]
+    assert main(call) == 0
+    capsys.readouterr()
+    assert main(call) == 0
+    assert "Everything was compiled already." in capsys.readouterr().out
+
+
+def test_an_engine_that_compiles_nothing_needs_none(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["warm"]) == 0
+    assert "Everything was compiled already." in capsys.readouterr().out
