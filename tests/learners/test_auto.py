@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+from typing import Any
 
 import numpy as np
 import pytest
@@ -168,3 +169,20 @@ def test_what_was_learned_can_be_read() -> None:
     np.testing.assert_allclose(raw.weights, truth, rtol=0.2)
     assert state.weights.sum() == pytest.approx(1.0)
     assert np.array_equal(trace.mean, state.mean)
+
+
+@pytest.mark.parametrize("given", [(0, 1), (False, True), (-1.0, 1.0), (3, 7), (0.0, 255.0)], ids=str)
+def test_two_labels_are_classes_and_it_is_said(given: tuple[Any, Any]) -> None:
+    X, y = stream(ovi.Logistic(), 20)
+    trace = ovi.auto(X, [given[int(own > 0.0)] for own in y])
+    want = ovi.auto(X, y)
+    assert np.array_equal(trace.probability, want.probability)
+    if given == (-1.0, 1.0):
+        assert trace.classes is None
+    else:
+        assert trace.classes == given
+        assert type(trace.classes[0]) is type(given[0])
+        assert f"classes {given[0]!r} as −1 and {given[1]!r} as +1" in repr(trace)
+    numbers = ovi.auto(X, [given[int(own > 0.0)] for own in y], loss=ovi.Squared())
+    assert numbers.classes is None
+    assert numbers.probability is None

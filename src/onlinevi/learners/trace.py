@@ -141,6 +141,8 @@ class Trace:
         """The average loss A_t since the start of the stream."""
         self.learner = learner
         """Who learned."""
+        self.classes: tuple[Any, Any] | None = None
+        """The labels that were taken for −1 and +1, where two others were given."""
         self.weights: Vector | None = None
         """Of a pool: a row an event, the weights of its learners before the label was seen."""
         self._events = events
@@ -199,7 +201,8 @@ class Trace:
         return np.asarray(self.state.average_mean)
 
     def __repr__(self) -> str:
-        return f"Trace(events={self.state.count}, average_loss={self.state.average_loss:.6g})"
+        named = "" if self.classes is None else ", classes {!r} as −1 and {!r} as +1".format(*self.classes)
+        return f"Trace(events={self.state.count}, average_loss={self.state.average_loss:.6g}{named})"
 
 
 def _there(part: Vector | None) -> Vector:

@@ -183,7 +183,8 @@ def auto(
 ) -> Trace:
     """One pass of ``Auto`` over a stream: predict each row before its label is used, then learn from it.
 
-    X and y as for ``learn``. ``loss=None`` reads the kind of task off the labels: ±1 are classes, others numbers.
+    X and y as for ``learn``. ``loss=None`` reads the kind of task off the labels: two different ones are classes, the smaller
+    −1 and the other +1, as ``trace.classes`` tells; more are numbers. Give ``Squared()`` where two values are amounts.
 
     >>> import numpy as np, onlinevi as ovi
     >>> X = np.random.default_rng(0).standard_normal((200, 3))
@@ -194,9 +195,23 @@ def auto(
     rows = as_rows(X)
     if rows.count == 0:
         raise ValueError("the stream is empty: X has 0 rows, needs at least one")
+    classes = None
     if loss is None:
-        classes = np.isin(as_labels(y, Logistic.label_hint), (-1.0, 1.0)).all()
-        loss = Logistic() if classes else Squared()
+        labels = as_labels(y, Logistic.label_hint)
+        values = np.unique(labels)
+        if len(values) == 2 and np.isfinite(values).all():
+            y, classes = np.where(labels == values[1], 1.0, -1.0), _as_given(y, values)
+        loss = Logistic() if len(values) == 2 or np.isin(values, (-1.0, 1.0)).all() else Squared()
     learner = Auto(loss, Inputs() if inputs is None else inputs, coverage)
     state = learner.init(rows.dim, sparse=rows.sparse)
-    return learner.update_many(state, X, y, weights=weights, record=record)[1]
+    trace = learner.update_many(state, X, y, weights=weights, record=record)[1]
+    trace.classes = classes
+    return trace
+
+
+def _as_given(y: Any, values: Vector) -> tuple[Any, Any] | None:
+    """Two labels in the type that they came in; None for −1 and +1, which need no word."""
+    if tuple(values) == (-1.0, 1.0):
+        return None
+    smaller, larger = values.astype(np.asarray(y).dtype).tolist()
+    return smaller, larger
