@@ -15,6 +15,7 @@ import onlinevi as ovi
 from onlinevi.engine import kernel as module
 from onlinevi.engine import ns
 from onlinevi.engine.kernel import _Filler, compose
+from onlinevi.engine.loop import not_finite
 from onlinevi.engine.machine import OPTIONS
 from onlinevi.learners.kernels import kernel as kernel_of
 
@@ -102,6 +103,26 @@ def test_where_nothing_can_be_written_it_still_runs(copy: Path) -> None:
     (copy / "nowhere").write_text("a file where a home would be")
     nowhere = str(copy / "nowhere")
     assert run(copy, SMALL_SCRIPT, XDG_CACHE_HOME=nowhere, HOME=nowhere)[0] == 1
+
+
+def test_a_damaged_cache_is_compiled_anew_and_mended(copy: Path) -> None:
+    assert run(copy, SMALL_SCRIPT) == [1, 0, 1]
+    for ending in ("*.nbi", "*.nbc"):
+        for file in (copy / "onlinevi").rglob(ending):
+            file.write_bytes(file.read_bytes()[:-20] + b"damaged")
+        assert run(copy, SMALL_SCRIPT) == [1, 0, 1]
+    assert run(copy, SMALL_SCRIPT) == [1, 1, 0]
+
+
+def test_a_full_disk_costs_the_next_process_some_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    from numba.core.caching import IndexDataCacheFile
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(IndexDataCacheFile, "save", full)
+    kernel = compose(not_finite, {})
+    assert kernel(np.array([1.0, np.nan])) == 1
 
 
 class Broken(ovi.Loss):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import cache
 from types import ModuleType
 from typing import Any
@@ -38,9 +39,33 @@ def compiled_kernel(function: Function) -> Function:
     import numba
 
     try:
-        return numba.njit(cache=True, **OPTIONS)(function)  # type: ignore[no-any-return]
+        dispatcher = numba.njit(cache=True, **OPTIONS)(function)
     except RuntimeError:  # neither the package's directory nor the user's cache can be written
         return numba.njit(**OPTIONS)(function)  # type: ignore[no-any-return]
+    _forgive(dispatcher._cache)
+    return dispatcher  # type: ignore[no-any-return]
+
+
+def _forgive(cache: Any) -> None:
+    """A cache saves time and nothing else: what cannot be read is compiled, what cannot be written is not kept.
+
+    A damaged file may fail in any way that a pickle can, and a full disk only in the middle of a file.
+    """
+    load, save = cache.load_overload, cache.save_overload
+
+    def load_or_none(*arguments: Any) -> Any:
+        try:
+            return load(*arguments)
+        except Exception:
+            with suppress(Exception):
+                cache.flush()  # an index that names nothing, in the place of what cannot be read
+            return None
+
+    def save_or_not(*arguments: Any) -> None:
+        with suppress(Exception):
+            save(*arguments)
+
+    cache.load_overload, cache.save_overload = load_or_none, save_or_not
 
 
 @cache
