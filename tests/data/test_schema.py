@@ -23,7 +23,7 @@ from onlinevi.data.schema.task import MOST_CLASSES, Task, guess_task
 from onlinevi.data.schema.times import TIME_PARTS, instants, parts
 from onlinevi.data.sources import BadInput, Refused
 from onlinevi.data.stream import Batch
-from onlinevi.data.values import numbers
+from onlinevi.data.values import arrow, numbers
 
 pa = pytest.importorskip("pyarrow")
 
@@ -370,3 +370,15 @@ def test_columns_are_chosen_by_name() -> None:
     for kind, names in (("colours", ()), ("classes", ("a",)), ("numbers", ("a", "b")), ("classes", ("a", "a"))):
         with pytest.raises(ValueError, match="need"):
             Task(kind, names)  # type: ignore[arg-type]
+
+
+def test_pyarrow_chooses_between_slices_of_strings() -> None:
+    """Before version 24 it took the characters of the wrong rows (apache/arrow#41479), in silence."""
+    rng = np.random.default_rng(0)
+    names = [f"town-{number}" * (number % 4) for number in rng.integers(0, 1000, 30_000)]
+    wanted = (rng.random(30_000) < 0.5).tolist()
+    for start in (0, 1, 63, 64, 8191, 20_000):
+        strings, mask = arrow().array(names).slice(start, 5000), arrow().array(wanted).slice(start, 5000)
+        chosen = arrow("compute").if_else(mask, strings, arrow().scalar("other")).to_pylist()
+        piece = slice(start, start + 5000)
+        assert chosen == [name if own else "other" for name, own in zip(names[piece], wanted[piece], strict=True)]
