@@ -168,6 +168,7 @@ def test_a_signal_while_rows_are_awaited_ends_the_run_with_what_is_known(rows: P
         "sold",
         "--rule",
         "implicit",
+        "--overwrite",
         "--out",
         str(tmp_path / "o"),
     ]
