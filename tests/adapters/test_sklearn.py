@@ -17,7 +17,7 @@ from sklearn.datasets import load_breast_cancer
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils.estimator_checks import estimator_checks_generator, parametrize_with_checks
+from sklearn.utils.estimator_checks import estimator_checks_generator
 
 import onlinevi as ovi
 from onlinevi.sklearn import OnlineVIClassifier, OnlineVIRegressor
@@ -29,9 +29,18 @@ EXPECTED_FAILURES = {
 }
 
 
-@parametrize_with_checks(
-    [OnlineVIClassifier(rule="ngvi"), OnlineVIRegressor(rule="implicit")],
-    expected_failed_checks=lambda estimator: EXPECTED_FAILURES,
+def checks_of(estimator: Any) -> list[Any]:
+    """Scikit-learn's checks as parameters; its own decorator gives some versions of pytest a generator, which they refuse."""
+    found = []
+    for own, check in estimator_checks_generator(estimator):
+        name = check.func.__name__
+        marks = [pytest.mark.xfail(reason=EXPECTED_FAILURES[name])] if name in EXPECTED_FAILURES else []
+        found.append(pytest.param(own, check, id=f"{type(estimator).__name__}-{name}", marks=marks))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("estimator", "check"), checks_of(OnlineVIClassifier(rule="ngvi")) + checks_of(OnlineVIRegressor(rule="implicit"))
 )
 def test_scikit_learns_checks(estimator: Any, check: Any) -> None:
     check(estimator)
