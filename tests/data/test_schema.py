@@ -46,10 +46,10 @@ def as_stdin(patch: pytest.MonkeyPatch, rows: list[dict[str, Any]], kind: str) -
 
 def run(
     rows: list[dict[str, Any]], how: Columns, *, kind: str = "ndjson", chunk: int = 1 << 20, size: int = 8192, look: int = 3
-) -> tuple[Schema, np.ndarray, list[float], list[int], list[Refused]]:
+) -> tuple[Schema, np.ndarray, list[float], list[int], list[int], list[Refused]]:
     """All rows encoded, filled up with zeros to the final width; the schema goes through JSON between batches."""
     refused: list[Refused] = []
-    matrices, labels, numbers = [], [], []
+    matrices, labels, numbers, widths = [], [], [], []
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("onlinevi.data.formats.base.CHUNK", chunk)
         as_stdin(patch, rows, kind)
@@ -66,12 +66,14 @@ def run(
             assert encoded.y is not None
             labels += encoded.y.tolist()
             numbers += encoded.rows.tolist()
+            widths += encoded.widths.tolist()
     X = np.zeros((len(numbers), schema.width))
     start = 0
     for matrix in matrices:
         X[start : start + len(matrix), : matrix.shape[1]] = matrix
         start += len(matrix)
-    return schema, X, labels, numbers, refused
+    assert not any(X[row, width:].any() for row, width in enumerate(widths))
+    return schema, X, labels, numbers, widths, refused
 
 
 CELLS = st.one_of(
@@ -309,7 +311,17 @@ def test_the_task_is_guessed_and_said(values: list[Any], kind: str, names: tuple
     assert all(name in task.why for name in names)
 
 
-@pytest.mark.parametrize("values", [["spam"], [1, 1], [None], ["NA", ""]])
+@pytest.mark.parametrize("values", [["spam", None], [1, 1], ["0.0", "NA"]])
+def test_one_value_may_be_the_first_of_two_classes(values: list[Any]) -> None:
+    task = guess_task([pa.array(values)])
+    assert len(task.names) == 1
+    grown, labels, reasons = task.encode(pa.array([*task.names, "other", "third"]))
+    assert grown.names == (*task.names, "other")
+    assert labels.tolist()[:2] == [-1.0, 1.0]
+    assert list(reasons) == [2]
+
+
+@pytest.mark.parametrize("values", [[7, 7], [None], ["NA", ""]])
 def test_one_value_is_no_task(values: list[Any]) -> None:
     with pytest.raises(ValueError, match="the target"):
         guess_task([pa.array(values, pa.string() if values == [None] else None)])
@@ -334,7 +346,7 @@ def test_labels_are_coded() -> None:
     assert task == two
     assert labels.tolist()[:2] == [1.0, -1.0]
     missing = "the label is missing"
-    assert reasons == {2: "the label is neither 'no' nor 'yes'", 3: missing, 4: missing}
+    assert reasons == {2: "the label is neither 'no' nor 'yes': name all classes, by --classes", 3: missing, 4: missing}
     task, labels, reasons = Task("classes", ("a", "b", "none")).encode(pa.array(["b", "none", "z", "a", "", "z"]))
     assert task.names == ("a", "b", "none", "z")
     assert labels.tolist()[:4] == [1.0, 2.0, 3.0, 0.0]

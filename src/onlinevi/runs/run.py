@@ -121,7 +121,7 @@ class Run:
 
     def _started(self, settings: Settings, rejected: Rejected) -> Job:
         if settings.prepare_like is None:
-            return Job(settings, settings.schema(self.stream.peek()), rejected=rejected)
+            return Job(settings, settings.schema(self.stream.peek(settings.look)), rejected=rejected)
         model = load_job(settings.prepare_like)
         for name in SAME_COLUMNS:
             was, now = getattr(model.settings, name), getattr(settings, name)

@@ -103,7 +103,7 @@ def add(commands: Commands) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from onlinevi.adapters.cli.progress import Ticker
+    from onlinevi.adapters.cli.progress import Ticker, awaited
     from onlinevi.runs import (
         InHindsight,
         Places,
@@ -133,7 +133,7 @@ def _run(options: argparse.Namespace) -> int:
     stopper = Stopper()
     with stopper.listening(), ExitStack() as stack:
         try:
-            with stopper.waiting():
+            with stopper.waiting(), awaited(options.file, settings.look):
                 run = stack.enter_context(
                     Run(settings, places, resume=options.resume, overwrite=options.overwrite, after=options.after)
                 )
