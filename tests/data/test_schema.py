@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from onlinevi import datasets
 from onlinevi.data import open_stream
 from onlinevi.data.schema.encoder import encode
+from onlinevi.data.schema.look import first_look
 from onlinevi.data.schema.schema import Columns, Schema, bucket
 from onlinevi.data.schema.task import MOST_CLASSES, Task, guess_task
 from onlinevi.data.schema.times import TIME_PARTS, instants, parts
@@ -142,7 +143,7 @@ def test_names_become_features_in_the_order_they_are_met(rows: list[tuple[Any, A
     for start in range(0, len(rows), size):
         schema, encoded = encode(schema, whole.slice(start, min(start + size, len(rows))))
         seen += [{schema.name(place) for place in np.flatnonzero(row)} for row in encoded.X]
-    assert [schema.name(place) for place in range(schema.width)] == features
+    assert [schema.name(place) for place in range(schema.width)] == (features or ["no feature yet"])
     assert seen == hot
 
 
@@ -241,6 +242,26 @@ def test_a_cell_of_another_kind_is_a_bad_row() -> None:
     _, encoded = encode(schema, later, refused.append)
     assert encoded.X.tolist() == [[3.0], [4.0]]
     assert [row.row for row in refused] == [3, 4]
+
+
+@pytest.mark.parametrize(("usual", "kind"), [("1.5", "number"), ("2024-02-29", "date"), ("2024-02-29T12:00", "time")])
+def test_a_few_odd_cells_do_not_make_names_of_numbers(usual: str, kind: str) -> None:
+    cells = [usual] * 99 + ["12O"]
+    schema = Columns().learn([batch({"x": cells[:40]}), batch({"x": cells[40:]}, first=40)])
+    assert schema.kinds == {"x": kind}
+    (seen,) = first_look(schema, [batch({"x": [*cells, "NA"]})])
+    assert seen[:4] == ("x", kind, 1, 2)
+    assert "1 of 101 cells is none, as '12O'" in seen.warnings[0]
+    refused: list[Refused] = []
+    encode(schema, batch({"x": cells}), refused.append)
+    assert [(row.row, row.text) for row in refused] == [(99, "12O")]
+    assert Columns().learn([batch({"x": [usual] * 97 + ["a", "b", "c"]})]).kinds == {"x": "category"}, "three are not few"
+    assert Columns().learn([batch({"x": [usual, usual, "12O"]})]).kinds == {"x": "category"}
+
+
+def test_a_block_of_typed_numbers_beside_one_with_an_odd_cell_is_the_same_column() -> None:
+    typed, mixed = batch({"x": [1.0] * 60}), batch({"x": ["2"] * 39 + ["?!"]}, first=60)
+    assert Columns().learn([typed, mixed]).kinds == {"x": "number"}
 
 
 def test_hashing_is_the_same_everywhere() -> None:
@@ -379,6 +400,6 @@ def test_columns_are_chosen_by_name() -> None:
     for wrong in ({"missing": "mean"}, {"kinds": {"a": "colour"}}, {"buckets": 0}, {"hash_bits": 40}):
         with pytest.raises(ValueError, match="need"):
             Columns(**wrong)  # type: ignore[arg-type]
-    for kind, names in (("colours", ()), ("classes", ("a",)), ("numbers", ("a", "b")), ("classes", ("a", "a"))):
+    for kind, names in (("colours", ()), ("classes", ()), ("numbers", ("a", "b")), ("classes", ("a", "a"))):
         with pytest.raises(ValueError, match="need"):
             Task(kind, names)  # type: ignore[arg-type]

@@ -17,7 +17,19 @@ from onlinevi.data.rows import (
     one_row,
     typed,
 )
-from onlinevi.data.schema import MOST_CLASSES, ONE, Columns, Encoded, Schema, Task, encode, guess_task, named_classes
+from onlinevi.data.schema import (
+    MOST_CLASSES,
+    ONE,
+    Columns,
+    Encoded,
+    Schema,
+    Seen,
+    Task,
+    encode,
+    first_look,
+    guess_task,
+    named_classes,
+)
 from onlinevi.data.sources import (
     PACKED_SUFFIXES,
     STANDARD_INPUT,
@@ -59,6 +71,7 @@ __all__ = [
     "Refused",
     "Rows",
     "Schema",
+    "Seen",
     "Skip",
     "Source",
     "SparseRows",
@@ -73,6 +86,7 @@ __all__ = [
     "blocks",
     "catalogue",
     "encode",
+    "first_look",
     "guess_task",
     "may_pause",
     "named_classes",

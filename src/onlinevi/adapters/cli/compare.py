@@ -19,6 +19,7 @@ from onlinevi.adapters.cli.options import (
     names,
     rules,
     settings_of,
+    tell_columns,
     write_json,
     wrote,
 )
@@ -77,6 +78,7 @@ def _run(options: argparse.Namespace) -> int:
             return stopper.code
         with comparison:
             print(f"{settings.target}: {comparison.entrants[0].job.why}", file=sys.stderr)
+            tell_columns(comparison.columns)
             ticker = Ticker(options.file, 0) if sys.stderr.isatty() else None
 
             def watch(now: Comparison) -> None:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any, TypeAlias, get_args
 
 from onlinevi.beliefs import Family
-from onlinevi.data import FIRST_LOOK, replace_text
+from onlinevi.data import FIRST_LOOK, Seen, replace_text
 from onlinevi.engine import named
 from onlinevi.learners import losses_of
 from onlinevi.losses import Target
@@ -177,6 +177,13 @@ def settings_of(options: argparse.Namespace, rule: str = "auto", family: str | N
     first, end = options.rows
     chosen = {name: getattr(options, name) for name in SETTINGS}
     return Settings(**chosen, rule=rule, family=family, first_row=first, end_row=end)
+
+
+def tell_columns(columns: Sequence[Seen]) -> None:
+    """Say on stderr what is odd about the columns."""
+    for column in columns:
+        for warning in column.warnings:
+            print(warning, file=sys.stderr)
 
 
 def names(text: str) -> tuple[str, ...]:

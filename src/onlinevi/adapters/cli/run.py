@@ -22,6 +22,7 @@ from onlinevi.adapters.cli.options import (
     bad_rows,
     rules,
     settings_of,
+    tell_columns,
     write_json,
     wrote,
 )
@@ -147,6 +148,7 @@ def _run(options: argparse.Namespace) -> int:
             print(f"{'resumed' if run.resumed else 'goes on'} behind {run.begun_with:,} events", file=sys.stderr)
         else:
             print(f"{settings.target}: {job.why}", file=sys.stderr)
+            tell_columns(run.columns)
         ticker = Ticker(options.file, job.metrics.count) if sys.stderr.isatty() else None
         ended, why = run.go(stopper, ticker)
         back = InHindsight()
