@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from onlinevi import datasets
 from onlinevi.data import open_stream
 from onlinevi.data.schema.encoder import encode
+from onlinevi.data.schema.look import first_look
 from onlinevi.data.schema.schema import Columns, Schema, bucket
 from onlinevi.data.schema.task import MOST_CLASSES, Task, guess_task
 from onlinevi.data.schema.times import TIME_PARTS, instants, parts
@@ -46,10 +47,10 @@ def as_stdin(patch: pytest.MonkeyPatch, rows: list[dict[str, Any]], kind: str) -
 
 def run(
     rows: list[dict[str, Any]], how: Columns, *, kind: str = "ndjson", chunk: int = 1 << 20, size: int = 8192, look: int = 3
-) -> tuple[Schema, np.ndarray, list[float], list[int], list[Refused]]:
+) -> tuple[Schema, np.ndarray, list[float], list[int], list[int], list[Refused]]:
     """All rows encoded, filled up with zeros to the final width; the schema goes through JSON between batches."""
     refused: list[Refused] = []
-    matrices, labels, numbers = [], [], []
+    matrices, labels, numbers, widths = [], [], [], []
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("onlinevi.data.formats.base.CHUNK", chunk)
         as_stdin(patch, rows, kind)
@@ -66,12 +67,14 @@ def run(
             assert encoded.y is not None
             labels += encoded.y.tolist()
             numbers += encoded.rows.tolist()
+            widths += encoded.widths.tolist()
     X = np.zeros((len(numbers), schema.width))
     start = 0
     for matrix in matrices:
         X[start : start + len(matrix), : matrix.shape[1]] = matrix
         start += len(matrix)
-    return schema, X, labels, numbers, refused
+    assert not any(X[row, width:].any() for row, width in enumerate(widths))
+    return schema, X, labels, numbers, widths, refused
 
 
 CELLS = st.one_of(
@@ -140,7 +143,7 @@ def test_names_become_features_in_the_order_they_are_met(rows: list[tuple[Any, A
     for start in range(0, len(rows), size):
         schema, encoded = encode(schema, whole.slice(start, min(start + size, len(rows))))
         seen += [{schema.name(place) for place in np.flatnonzero(row)} for row in encoded.X]
-    assert [schema.name(place) for place in range(schema.width)] == features
+    assert [schema.name(place) for place in range(schema.width)] == (features or ["no feature yet"])
     assert seen == hot
 
 
@@ -241,6 +244,26 @@ def test_a_cell_of_another_kind_is_a_bad_row() -> None:
     assert [row.row for row in refused] == [3, 4]
 
 
+@pytest.mark.parametrize(("usual", "kind"), [("1.5", "number"), ("2024-02-29", "date"), ("2024-02-29T12:00", "time")])
+def test_a_few_odd_cells_do_not_make_names_of_numbers(usual: str, kind: str) -> None:
+    cells = [usual] * 99 + ["12O"]
+    schema = Columns().learn([batch({"x": cells[:40]}), batch({"x": cells[40:]}, first=40)])
+    assert schema.kinds == {"x": kind}
+    (seen,) = first_look(schema, [batch({"x": [*cells, "NA"]})])
+    assert seen[:4] == ("x", kind, 1, 2)
+    assert "1 of 101 cells is none, as '12O'" in seen.warnings[0]
+    refused: list[Refused] = []
+    encode(schema, batch({"x": cells}), refused.append)
+    assert [(row.row, row.text) for row in refused] == [(99, "12O")]
+    assert Columns().learn([batch({"x": [usual] * 97 + ["a", "b", "c"]})]).kinds == {"x": "category"}, "three are not few"
+    assert Columns().learn([batch({"x": [usual, usual, "12O"]})]).kinds == {"x": "category"}
+
+
+def test_a_block_of_typed_numbers_beside_one_with_an_odd_cell_is_the_same_column() -> None:
+    typed, mixed = batch({"x": [1.0] * 60}), batch({"x": ["2"] * 39 + ["?!"]}, first=60)
+    assert Columns().learn([typed, mixed]).kinds == {"x": "number"}
+
+
 def test_hashing_is_the_same_everywhere() -> None:
     assert [bucket(text, 1 << 18) for text in ("city=Paris", "city=Köln", "")] == [169074, 125851, 42724]
 
@@ -309,7 +332,17 @@ def test_the_task_is_guessed_and_said(values: list[Any], kind: str, names: tuple
     assert all(name in task.why for name in names)
 
 
-@pytest.mark.parametrize("values", [["spam"], [1, 1], [None], ["NA", ""]])
+@pytest.mark.parametrize("values", [["spam", None], [1, 1], ["0.0", "NA"]])
+def test_one_value_may_be_the_first_of_two_classes(values: list[Any]) -> None:
+    task = guess_task([pa.array(values)])
+    assert len(task.names) == 1
+    grown, labels, reasons = task.encode(pa.array([*task.names, "other", "third"]))
+    assert grown.names == (*task.names, "other")
+    assert labels.tolist()[:2] == [-1.0, 1.0]
+    assert list(reasons) == [2]
+
+
+@pytest.mark.parametrize("values", [[7, 7], [None], ["NA", ""]])
 def test_one_value_is_no_task(values: list[Any]) -> None:
     with pytest.raises(ValueError, match="the target"):
         guess_task([pa.array(values, pa.string() if values == [None] else None)])
@@ -334,7 +367,7 @@ def test_labels_are_coded() -> None:
     assert task == two
     assert labels.tolist()[:2] == [1.0, -1.0]
     missing = "the label is missing"
-    assert reasons == {2: "the label is neither 'no' nor 'yes'", 3: missing, 4: missing}
+    assert reasons == {2: "the label is neither 'no' nor 'yes': name all classes, by --classes", 3: missing, 4: missing}
     task, labels, reasons = Task("classes", ("a", "b", "none")).encode(pa.array(["b", "none", "z", "a", "", "z"]))
     assert task.names == ("a", "b", "none", "z")
     assert labels.tolist()[:4] == [1.0, 2.0, 3.0, 0.0]
@@ -367,7 +400,7 @@ def test_columns_are_chosen_by_name() -> None:
     for wrong in ({"missing": "mean"}, {"kinds": {"a": "colour"}}, {"buckets": 0}, {"hash_bits": 40}):
         with pytest.raises(ValueError, match="need"):
             Columns(**wrong)  # type: ignore[arg-type]
-    for kind, names in (("colours", ()), ("classes", ("a",)), ("numbers", ("a", "b")), ("classes", ("a", "a"))):
+    for kind, names in (("colours", ()), ("classes", ()), ("numbers", ("a", "b")), ("classes", ("a", "a"))):
         with pytest.raises(ValueError, match="need"):
             Task(kind, names)  # type: ignore[arg-type]
 

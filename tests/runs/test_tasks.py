@@ -170,3 +170,21 @@ def test_a_run_of_an_earlier_version_goes_on(tmp_path: Path, capsys: pytest.Capt
     whole = json.loads(capsys.readouterr().out)
     assert (resumed["events"], resumed["error_rate"]) == (60, whole["error_rate"])
     assert resumed["average_loss"] == pytest.approx(whole["average_loss"], rel=1e-9)
+
+
+def test_an_odd_cell_is_a_bad_row_of_a_column_of_numbers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rng, losses = np.random.default_rng(0), []
+    X = rng.standard_normal((200, 2))
+    rows = [f"{a!r},{b!r},{3 * a - b!r}" for a, b in X.tolist()]
+    odd = [*rows[:100], "1.2.3," + rows[100].partition(",")[2], *rows[101:]]
+    for lines in (rows[:100] + rows[101:], odd):
+        (tmp_path / "r.csv").write_text("a,b,y\n" + "\n".join(lines) + "\n")
+        call = ["run", str(tmp_path / "r.csv"), "--target", "y", "--rule", "implicit", "--json"]
+        assert main([*call, "--bad-rows", "skip"]) == 0
+        told = capsys.readouterr()
+        losses.append(json.loads(told.out)["average_loss"])
+    assert losses[0] == losses[1]
+    assert "a is taken for a number, although 1 of 200 cells is none, as '1.2.3'" in told.err
+    assert json.loads(told.out)["bad_rows"] == 1
+    assert main(call) == 2, "where bad rows stop a run"
+    assert "row 100, column 'a': needs a finite number; it reads '1.2.3'" in capsys.readouterr().err

@@ -17,7 +17,19 @@ from onlinevi.data.rows import (
     one_row,
     typed,
 )
-from onlinevi.data.schema import MOST_CLASSES, ONE, Columns, Encoded, Schema, Task, encode, guess_task
+from onlinevi.data.schema import (
+    MOST_CLASSES,
+    ONE,
+    Columns,
+    Encoded,
+    Schema,
+    Seen,
+    Task,
+    encode,
+    first_look,
+    guess_task,
+    named_classes,
+)
 from onlinevi.data.sources import (
     PACKED_SUFFIXES,
     STANDARD_INPUT,
@@ -30,12 +42,14 @@ from onlinevi.data.sources import (
     Skip,
     Source,
     Stop,
+    may_pause,
 )
-from onlinevi.data.stream import Batch, Stream, open_stream
+from onlinevi.data.stream import FIRST_LOOK, Batch, Stream, open_stream
 from onlinevi.data.values import MISSING, arrow
 
 __all__ = [
     "BLOCK_VALUES",
+    "FIRST_LOOK",
     "MISSING",
     "MOST_CLASSES",
     "ONE",
@@ -57,6 +71,7 @@ __all__ = [
     "Refused",
     "Rows",
     "Schema",
+    "Seen",
     "Skip",
     "Source",
     "SparseRows",
@@ -71,7 +86,10 @@ __all__ = [
     "blocks",
     "catalogue",
     "encode",
+    "first_look",
     "guess_task",
+    "may_pause",
+    "named_classes",
     "one_row",
     "open_stream",
     "replace_figure",

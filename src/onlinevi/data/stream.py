@@ -25,6 +25,9 @@ from numpy.typing import NDArray
 from onlinevi.data.formats import Format, Piece, ReadOptions, format_of
 from onlinevi.data.sources import BadInput, Content, Digest, Files, Policy, Position, Source, Stop
 
+FIRST_LOOK = 1000
+"""So many rows are looked at before the first is learned from, to tell what the columns hold."""
+
 
 @dataclass(frozen=True)
 class Batch:
@@ -111,9 +114,10 @@ class Stream:
         """How far the stream has been read, to resume from and for the record."""
         return Position(self.source, self._rows, self._digest.bytes, self._digest.sha256, self._digest.prefixes)
 
-    def peek(self, rows: int = 1000, at_least: int = 1) -> tuple[Batch, ...]:
-        """The first rows still to come, which stay to come; of a pipe, those that are there, but ``at_least`` so many."""
-        while sum(map(len, self._waiting)) < (at_least if self.live else rows):
+    def peek(self, rows: int = FIRST_LOOK) -> tuple[Batch, ...]:
+        """The first rows still to come, which stay to come. A pipe is waited for until it has brought so many, or ends: what
+        is seen does not depend on when it comes."""
+        while sum(map(len, self._waiting)) < rows:
             try:
                 batch = next(self._batches, None)
             except Exception as failure:

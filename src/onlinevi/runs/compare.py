@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from onlinevi.data import BadInput, Batch, Encoded, Position, Schema, Stream, encode, open_stream
+from onlinevi.data import BadInput, Batch, Encoded, Position, Schema, Stream, encode, first_look, open_stream
 from onlinevi.engine import Vector
 from onlinevi.runs.job import Job, begin
 from onlinevi.runs.metrics import LOSS, STEP, certified_regret
@@ -70,7 +70,8 @@ class Entrant:
         """Compile, so that no rule's seconds have it in them; what comes of it is dropped."""
         assert rows.y is not None
         with suppress(ValueError):
-            self.job.learner.update_many(begin(self.job.learner, rows.X), rows.X[:1], rows.y[:1])
+            state = begin(self.job.learner, rows.X.shape[1], sparse=hasattr(rows.X, "tocsr"))
+            self.job.learner.update_many(state, rows.X[:1], rows.y[:1])
 
     @property
     def standing(self) -> Standing:
@@ -119,7 +120,10 @@ class Comparison:
             raise ValueError("; ".join(self.unfit.values()) or "no rule to compare: name one at least")
         self.rejected = Rejected(bad_rows)
         self.stream: Stream = open_stream(source, bad=self.rejected, skip_rows=settings.first_row, end_row=settings.end_row)
-        self.schema = settings.schema(self.stream.peek())
+        seen = self.stream.peek(settings.look)
+        self.schema = settings.schema(seen)
+        self.columns = first_look(self.schema, seen)
+        """What the first rows were taken for."""
         self.stream.numbers |= self.schema.numbers
         self.entrants = [Entrant(each, self.schema) for each in asked]
 

@@ -59,8 +59,7 @@ class Origin(NamedTuple):
 class Job:
     """Takes batches in order. Predictions are those made before the label; with a delay, before it and the rows between.
 
-    Columns join at the start of the batch that brought them, so the same batches give the same bits. Classes of more than two
-    join at the row that brought them, whatever the batches.
+    Columns, names and classes join at the row that brought them, so the same rows give the same bits, whatever the batches.
     """
 
     def __init__(
@@ -77,7 +76,7 @@ class Job:
         self.state: Any = None
         """None before the first row."""
         self.joins: list[list[int]] = []
-        """How wide the rows were from which event on: columns join at the start of a batch, which nothing else tells of."""
+        """How wide the rows were from which event on."""
         self.metrics, self.snapshots = Metrics(self.kind), Snapshots()
         self.clock = Thinned(TIMES, 2)
         """Events and seconds behind each batch."""
@@ -134,14 +133,16 @@ class Job:
     def learn(self, source: str, schema: Schema, rows: Encoded, position: Position) -> None:
         """The same for rows that have been encoded, with the schema that they brought."""
         if self.prepared_by is not None:  # what that run never met says nothing here either
-            schema, rows = replace(self.schema, task=schema.task), rows._replace(X=rows.X[:, : self.schema.width])
+            schema, width = replace(self.schema, task=schema.task), self.schema.width
+            rows = rows._replace(X=rows.X[:, :width], widths=np.full(len(rows.rows), width))
         self.schema = schema
-        self._begin(rows)
+        self.settings.check_width(rows.X.shape[1])
         start = 0
         while start < len(rows.rows):
-            # Cut where a snapshot is due: any split gives the same bits.
+            self._join(int(rows.widths[start]))
+            # Cut where a row brings a feature, and where a snapshot is due: any split gives the same bits.
             size = 1 if self.settings.delay else self.snapshots.until_next(self.metrics.count)
-            stop = min(len(rows.rows), start + size)
+            stop = min(int(np.searchsorted(rows.widths, rows.widths[start], side="right")), start + size)
             self._learn(source, rows, start, stop, position)
             start = stop
         self.rejected.settle(position.rows)
@@ -159,24 +160,22 @@ class Job:
         if good:
             self.take(batch.slice(0, good), position._replace(rows=row))
 
-    def _begin(self, rows: Encoded) -> None:
-        """The learner, as wide as the rows."""
-        if not self.schema.width:
-            raise ValueError("no column is left to predict from: keep more of them, or drop fewer")
-        self.settings.check_width(rows.X.shape[1])
+    def _join(self, width: int) -> None:
+        """The learner, as wide as the next row."""
         if self.state is None:
-            self.state = begin(self.learner, rows.X, self.prepared_by)
-        elif rows.X.shape[1] > self.state.inputs.dim:
-            self.state = self.learner.widen(self.state, rows.X.shape[1])
+            self.state = begin(self.learner, width, self.prepared_by, sparse=self.schema.sparse)
+        elif width > self.state.inputs.dim:
+            moments = joined(self.state.inputs, self.schema, width)
+            self.state = self.learner.widen(self.state, width).with_inputs(moments)
         else:
             return
-        self.joins.append([self.metrics.count, rows.X.shape[1]])
+        self.joins.append([self.metrics.count, width])
 
     def _learn(self, source: str, rows: Encoded, start: int, stop: int, position: Position) -> None:
         """Rows that the learner refuses go where other bad rows go, and the others are learned from."""
         assert rows.y is not None
         while start < stop:
-            X, y, first = rows.X[start:stop], rows.y[start:stop], int(rows.rows[start])
+            X, y, first = widened(rows.X[start:stop], self.state.inputs.dim), rows.y[start:stop], int(rows.rows[start])
             self.position = position._replace(rows=first)  # should a bad row stop the run here
             try:
                 forecast, loss = self._late(source, first, X, y) if self.settings.delay else self._at_once(X, y)
@@ -214,10 +213,15 @@ class Job:
         return self.learner.said(events), events.loss
 
 
-def begin(learner: Learner[Any], X: Any, moments: InputState | None = None) -> Any:
-    """The state before the first row of rows like these; with the moments of another run, where they are given."""
-    state = learner.init(X.shape[1], sparse=hasattr(X, "tocsr"))
+def begin(learner: Learner[Any], width: int, moments: InputState | None = None, *, sparse: bool) -> Any:
+    """The state before the first row of so many features; with the moments of another run, where they are given."""
+    state = learner.init(width, sparse=sparse)
     return state if moments is None else state.with_inputs(moments)
+
+
+def joined(moments: InputState, schema: Schema, width: int) -> InputState:
+    """The moments for rows of more features: names and indices were 0 in all rows so far, of numbers nothing is known."""
+    return moments.widened(width, [0 if schema.was_zero(place) else moments.count for place in range(moments.dim, width)])
 
 
 def as_wide(learner: Learner[Any], state: Any, X: Any) -> Any:
@@ -226,11 +230,11 @@ def as_wide(learner: Learner[Any], state: Any, X: Any) -> Any:
 
 
 def widened(X: Any, dim: int) -> Any:
-    """Rows as they would be if columns that joined later had been 0, as the learner takes them to have been."""
+    """Rows of so many columns: those that joined later are 0, as the learner takes them to have been."""
     if X.shape[1] == dim:
         return X
     if hasattr(X, "tocsr"):
         from scipy.sparse import csr_matrix
 
         return csr_matrix((X.data, X.indices, X.indptr), shape=(X.shape[0], dim))
-    return np.pad(X, ((0, 0), (0, dim - X.shape[1])))
+    return X[:, :dim] if dim < X.shape[1] else np.pad(X, ((0, 0), (0, dim - X.shape[1])))

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from onlinevi.data import Policy, Refused, Stream, encode
 from onlinevi.engine import Vector
 from onlinevi.learners import BadRow, Forecast
@@ -46,7 +48,7 @@ class Predictions:
 
     def _columns(self, forecast: Forecast) -> list[Iterable[Any]]:
         if self._kind == "classes":
-            names, guess = self._classes(), forecast.guess.tolist()
+            names, guess = (*self._classes(), None), forecast.guess.tolist()  # the second of two may have yet to come
             chances = [None] * len(guess) if forecast.probability is None else forecast.chance.tolist()
             return [[names[code] for code in guess], chances]
         parts = {"prediction": forecast.mean, "std": forecast.std, "lower": forecast.lower, "upper": forecast.upper}
@@ -60,8 +62,10 @@ class Predictions:
 
 
 def absent_columns(job: Job, stream: Stream) -> list[str]:
-    """The columns in use that the first rows lack; refused where they lack all."""
-    seen = stream.peek()
+    """The columns in use that the first rows lack, of a pipe the first row; refused where they lack all."""
+    seen = stream.peek(1)
+    if not stream.live:
+        seen = stream.peek()
     names = {name for batch in seen for name in batch.columns}
     wanted = (
         [] if any(batch.matrix is not None for batch in seen) else [name for name, kind in job.schema.kinds.items() if kind]
@@ -79,14 +83,24 @@ def predict_stream(job: Job, stream: Stream, table: Table, bad: Policy) -> None:
     stream.numbers |= job.schema.numbers - {job.settings.target}
     for batch in stream:
         _, rows = encode(job.schema, batch, bad, labels=False)
-        state, start = as_wide(learner, job.state, rows.X), 0
+        X = _of_known(rows.X, job.schema.width)
+        state, start = as_wide(learner, job.state, X), 0
         while start < len(rows.rows):
             try:
-                predictions.add(rows.rows[start:], learner.forecast(state, rows.X[start:]))
+                predictions.add(rows.rows[start:], learner.forecast(state, X[start:]))
                 break
             except BadRow as refused:
                 stop = start + refused.row
                 if stop > start:
-                    predictions.add(rows.rows[start:stop], learner.forecast(state, rows.X[start:stop]))
+                    predictions.add(rows.rows[start:stop], learner.forecast(state, X[start:stop]))
                 bad(Refused(batch.source, int(rows.rows[stop]), None, refused.reason, ""))
                 start = stop + 1
+
+
+def _of_known(X: Any, known: int) -> Any:
+    """Rows without what they lack of features that the job has never met: those are there only because another row of the
+    batch has them. A dense row has a 0 for each once it is prepared, whatever its value, and needs none of them."""
+    if not hasattr(X, "tocsr"):
+        return np.ascontiguousarray(X[:, :known])
+    X.data[np.isnan(X.data) & (X.indices >= known)] = 0.0
+    return X

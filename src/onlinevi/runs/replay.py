@@ -11,7 +11,7 @@ import numpy as np
 from onlinevi.data import Batch, Skip, Stream, encode, open_stream
 from onlinevi.engine import Vector
 from onlinevi.learners import BadRow, InputState
-from onlinevi.runs.job import Job, widened
+from onlinevi.runs.job import Job, joined, widened
 from onlinevi.runs.run import Stopper
 
 
@@ -41,8 +41,7 @@ def replay(job: Job, source: str, stopper: Stopper, most: int | None) -> tuple[A
     if stopper.code:
         raise NotAgain("the search for it was interrupted")
     inputs, learned, count = job.learner.inputs, job.state.inputs, sum(map(len, labels))
-    alike = last is not None and last.dim <= learned.dim and inputs.widen(last, learned.dim) == learned
-    if not alike or count != job.state.count:
+    if last != learned or count != job.state.count:
         raise NotAgain(f"read once more, the source gave other rows ({count:,}) than those learned from ({job.state.count:,})")
     return _joined(pieces, inputs.dim_out(learned.dim)), np.concatenate(labels)
 
@@ -52,22 +51,21 @@ def too_many(most: int) -> NotAgain:
 
 
 def _prepared(job: Job, stream: Stream, stopper: Stopper) -> Iterator[tuple[InputState, Any, Vector]]:
-    """Blocks of rows through the schema and the inputs; columns join where they joined in the run, whatever the batches."""
+    """Blocks of rows through the schema and the inputs; features join at the row that brought them, as they did in the run."""
     inputs, schema, end = job.learner.inputs, job.first_schema, job.position.rows if job.position else 0
     stream.numbers |= schema.numbers
-    joins, state = [*job.joins, None], job.prepared_by or inputs.init(job.joins[0][1])
-    due, count = 1, 0
+    state = job.prepared_by
     while (batch := stopper.next(stream)) is not None:
         batch = _before(batch, end)
         schema, rows = encode(schema, batch, Skip())
         assert rows.y is not None
         start = 0
         while start < len(rows.rows):
-            join = joins[due]
-            if join is not None and count == join[0]:
-                state, due = inputs.widen(state, join[1]), due + 1
-                continue
-            stop = len(rows.rows) if join is None else min(len(rows.rows), start + join[0] - count)
+            width, stop = int(rows.widths[start]), len(rows.rows)
+            if job.prepared_by is None:
+                state = inputs.init(width) if state is None else joined(state, schema, max(width, state.dim))
+                stop = int(np.searchsorted(rows.widths, width, side="right"))
+            assert state is not None
             X = widened(rows.X[start:stop, : state.dim], state.dim)
             try:
                 state, Z = inputs.update_many(state, X)
@@ -76,7 +74,6 @@ def _prepared(job: Job, stream: Stream, stopper: Stopper) -> Iterator[tuple[Inpu
                 used = bad.row
                 state, Z = inputs.update_many(state, X[:used])
                 stop = start + used + 1
-            count += used
             yield state, _zeros_for_missing(Z), rows.y[start : start + used]
             start = stop
 

@@ -13,7 +13,7 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from onlinevi.data import BadInput, Batch, Stream, open_stream
+from onlinevi.data import BadInput, Batch, Seen, Stream, first_look, open_stream
 from onlinevi.engine import Vector
 from onlinevi.learners import CheckpointError, Forecast
 from onlinevi.runs.checkpoint import job_after, load_job, save_job
@@ -101,6 +101,8 @@ class Run:
         after: Path | None = None,
     ) -> None:
         self.places = places
+        self.columns: tuple[Seen, ...] = ()
+        """What the first rows were taken for, where they were looked at."""
         before = self._checkpointed(settings) if resume else None
         if not resume and not overwrite:
             self._refuse_to_lose()
@@ -121,7 +123,10 @@ class Run:
 
     def _started(self, settings: Settings, rejected: Rejected) -> Job:
         if settings.prepare_like is None:
-            return Job(settings, settings.schema(self.stream.peek()), rejected=rejected)
+            seen = self.stream.peek(settings.look)
+            job = Job(settings, settings.schema(seen), rejected=rejected)
+            self.columns = first_look(job.schema, seen)
+            return job
         model = load_job(settings.prepare_like)
         for name in SAME_COLUMNS:
             was, now = getattr(model.settings, name), getattr(settings, name)

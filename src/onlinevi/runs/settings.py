@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, is_dataclass
 from typing import Any, Literal
 
-from onlinevi.data import MOST_CLASSES, Batch, Columns, Schema, Task
+from onlinevi.data import FIRST_LOOK, MOST_CLASSES, Batch, Columns, Schema, Task, named_classes
 from onlinevi.engine import look_up
 from onlinevi.learners import Calibration, Inputs, Learner, OneVsRest, choose, family_of, losses_of
 from onlinevi.losses import Loss, Pinball, Target
@@ -25,6 +25,9 @@ class Settings:
 
     ``task`` and ``loss`` None: by the labels. ``family`` None: the rule's own. ``level`` is that of a quantile,
     ``coverage`` that of intervals, ``delay`` how many rows late labels come; the others are those of ``Columns``.
+
+    ``classes`` are the labels in the order of their codes; none: those of the first rows, and others join. ``look`` is how
+    many rows are waited for before the first is learned from, to tell what columns and labels are.
 
     ``first_row`` and ``end_row`` are the part of the source that is used, the latter not included. ``prepare_like`` is a model
     whose columns and moments are taken over and stay as they are, so that what several runs learn can be merged.
@@ -46,10 +49,17 @@ class Settings:
     first_row: int = 0
     end_row: int | None = None
     prepare_like: str | None = None
+    classes: tuple[str, ...] = ()
+    look: int = FIRST_LOOK
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "keep", tuple(self.keep))
         object.__setattr__(self, "drop", tuple(self.drop))
+        object.__setattr__(self, "classes", tuple(self.classes))
+        if self.look < 1:
+            raise ValueError(f"look={self.look}: needs a number of rows from 1")
+        if self.classes and self.task not in (None, "classes"):
+            raise ValueError(f"classes={','.join(self.classes)} with task={self.task!r}: leave one of them out")
         if self.task not in (None, *DEFAULT_LOSS):
             raise ValueError(f"task={self.task!r}: needs one of {', '.join(DEFAULT_LOSS)}")
         if self.loss is not None:
@@ -62,7 +72,7 @@ class Settings:
             raise ValueError(f"rows={self.first_row}:{self.end_row}: needs a first row from 0 and an end behind it")
         if self.family is not None:
             family_of(self.family, self.rule)
-        _ = Pinball(self.level), Calibration(self.coverage), self.columns
+        _ = Pinball(self.level), Calibration(self.coverage), self.columns, self._told()
 
     @property
     def columns(self) -> Columns:
@@ -78,6 +88,8 @@ class Settings:
     def schema(self, seen: Sequence[Batch]) -> Schema:
         """How the columns of a stream that begins so become numbers, and what is to be predicted."""
         schema = self.columns.learn(seen, self.target, self._told())
+        if not schema.kinds and all(batch.matrix is None for batch in seen):
+            raise ValueError("no column is left to predict from: keep more of them, or drop fewer")
         task = schema.task
         assert task is not None
         if len(task.names) > MOST_CLASSES:
@@ -89,6 +101,8 @@ class Settings:
         return schema
 
     def _told(self) -> Task | Literal["classes"] | None:
+        if self.classes:
+            return named_classes(self.classes)
         if self.task is None or self.task == "classes":
             return self.task
         return Task("counts" if self.task == "counts" else "numbers", why=f"{self.task}, as told")
@@ -130,7 +144,7 @@ class Settings:
             )
 
     def to_json(self) -> dict[str, Any]:
-        return asdict(self) | {"keep": list(self.keep), "drop": list(self.drop)}
+        return asdict(self) | {name: list(getattr(self, name)) for name in ("keep", "drop", "classes")}
 
 
 def _check_storable(kind: type, given: str, argument: str) -> None:

@@ -19,6 +19,7 @@ from onlinevi.adapters.cli.options import (
     names,
     rules,
     settings_of,
+    tell_columns,
     write_json,
     wrote,
 )
@@ -57,7 +58,7 @@ def add(commands: Commands) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from onlinevi.adapters.cli.progress import Ticker
+    from onlinevi.adapters.cli.progress import Ticker, awaited
     from onlinevi.runs import Comparison, Stopped, Stopper, bad_rows_file, refuse_overwriting
 
     outputs = {"--bad-rows": bad_rows_file(options.bad_rows)}
@@ -70,13 +71,14 @@ def _run(options: argparse.Namespace) -> int:
         options.out.mkdir(parents=True, exist_ok=True)
     with stopper.listening():
         try:
-            with stopper.waiting():
+            with stopper.waiting(), awaited(options.file, settings.look):
                 comparison = Comparison(settings, chosen, options.file, family=options.family, bad_rows=options.bad_rows)
         except Stopped:
             print("stopped before the first row", file=sys.stderr)
             return stopper.code
         with comparison:
             print(f"{settings.target}: {comparison.entrants[0].job.why}", file=sys.stderr)
+            tell_columns(comparison.columns)
             ticker = Ticker(options.file, 0) if sys.stderr.isatty() else None
 
             def watch(now: Comparison) -> None:

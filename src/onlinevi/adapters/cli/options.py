@@ -5,13 +5,13 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any, TypeAlias, get_args
 
 from onlinevi.beliefs import Family
-from onlinevi.data import replace_text
+from onlinevi.data import FIRST_LOOK, Seen, replace_text
 from onlinevi.engine import named
 from onlinevi.learners import losses_of
 from onlinevi.losses import Target
@@ -22,7 +22,21 @@ Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 """What a command is added to."""
 
 TASKS: tuple[Target, ...] = get_args(Target)
-SETTINGS = ("target", "task", "loss", "level", "coverage", "missing", "keep", "drop", "delay", "max_categories", "hash_bits")
+SETTINGS = (
+    "target",
+    "task",
+    "classes",
+    "loss",
+    "level",
+    "coverage",
+    "missing",
+    "keep",
+    "drop",
+    "delay",
+    "max_categories",
+    "hash_bits",
+    "look",
+)
 """The options that are settings of a run under the same name."""
 OF_YOURS = "or one of yours as package.module:Class"
 
@@ -45,6 +59,14 @@ def add_settings(command: argparse.ArgumentParser) -> None:
         "--task",
         choices=TASKS,
         help="what the labels are (default: by their looks); say classes where they are codes such as 1, 2, 3",
+    )
+    task.add_argument(
+        "--classes",
+        type=names,
+        default=(),
+        metavar="A,B",
+        help="the labels in the order of their codes: of two, the probability is that of the second (default: those of the "
+        "first rows, and others join)",
     )
     task.add_argument(
         "--loss",
@@ -84,6 +106,14 @@ def add_settings(command: argparse.ArgumentParser) -> None:
     )
     columns.add_argument(
         "--hash-bits", type=int, metavar="N", help="hash the names of all columns into 2^N features instead; 18 is common"
+    )
+    columns.add_argument(
+        "--look",
+        type=int,
+        default=FIRST_LOOK,
+        metavar="N",
+        help="look at N rows, or all if there are fewer, before the first is learned from, to tell what columns and labels "
+        f"are; a pipe is waited for (default: {FIRST_LOOK})",
     )
     columns.add_argument(
         "--rows", type=_range, default=(0, None), metavar="A:B", help="only rows A to B − 1, counted from 0 (default: all)"
@@ -147,6 +177,13 @@ def settings_of(options: argparse.Namespace, rule: str = "auto", family: str | N
     first, end = options.rows
     chosen = {name: getattr(options, name) for name in SETTINGS}
     return Settings(**chosen, rule=rule, family=family, first_row=first, end_row=end)
+
+
+def tell_columns(columns: Sequence[Seen]) -> None:
+    """Say on stderr what is odd about the columns."""
+    for column in columns:
+        for warning in column.warnings:
+            print(warning, file=sys.stderr)
 
 
 def names(text: str) -> tuple[str, ...]:

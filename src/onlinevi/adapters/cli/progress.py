@@ -13,7 +13,11 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from onlinevi.data import may_pause
 from onlinevi.runs import certified_regret
+
+PATIENCE = 1.0
+"""Seconds to wait for the first rows of a pipe without a word."""
 
 
 def say_compiling(number: int, total: int) -> None:
@@ -57,6 +61,20 @@ class Ticker:
     def end(self) -> None:
         if self._shown:
             print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+
+
+@contextmanager
+def awaited(source: str, look: int) -> Iterator[None]:
+    """Say what a pipe is waited for, and how to wait for less, where its first rows do not come at once."""
+    message = f"waiting for {look:,} rows, or the end, to tell what columns and labels are; --look N waits for N rows"
+    timer = threading.Timer(PATIENCE, lambda: print(message, file=sys.stderr, flush=True))
+    timer.daemon = True
+    if may_pause(source):
+        timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 def _width() -> int:

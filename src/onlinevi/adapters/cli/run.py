@@ -22,6 +22,7 @@ from onlinevi.adapters.cli.options import (
     bad_rows,
     rules,
     settings_of,
+    tell_columns,
     write_json,
     wrote,
 )
@@ -103,7 +104,7 @@ def add(commands: Commands) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from onlinevi.adapters.cli.progress import Ticker, say_compiling
+    from onlinevi.adapters.cli.progress import Ticker, awaited, say_compiling
     from onlinevi.runs import (
         InHindsight,
         Places,
@@ -134,7 +135,7 @@ def _run(options: argparse.Namespace) -> int:
     stopper = Stopper()
     with stopper.listening(), ExitStack() as stack:
         try:
-            with stopper.waiting():
+            with stopper.waiting(), awaited(options.file, settings.look):
                 run = stack.enter_context(
                     Run(settings, places, resume=options.resume, overwrite=options.overwrite, after=options.after)
                 )
@@ -143,6 +144,7 @@ def _run(options: argparse.Namespace) -> int:
                 print(f"{'resumed' if run.resumed else 'goes on'} behind {run.begun_with:,} events", file=sys.stderr)
             else:
                 print(f"{settings.target}: {job.why}", file=sys.stderr)
+                tell_columns(run.columns)
             with stopper.waiting():
                 warm_for(job, run.stream, say_compiling)
         except Stopped:

@@ -17,7 +17,20 @@
 """
 
 from onlinevi.data.schema.encoder import Encoded, encode
+from onlinevi.data.schema.look import Seen, first_look
 from onlinevi.data.schema.schema import ONE, Columns, Schema
-from onlinevi.data.schema.task import MOST_CLASSES, Task, guess_task
+from onlinevi.data.schema.task import MOST_CLASSES, Task, guess_task, named_classes
 
-__all__ = ["MOST_CLASSES", "ONE", "Columns", "Encoded", "Schema", "Task", "encode", "guess_task"]
+__all__ = [
+    "MOST_CLASSES",
+    "ONE",
+    "Columns",
+    "Encoded",
+    "Schema",
+    "Seen",
+    "Task",
+    "encode",
+    "first_look",
+    "guess_task",
+    "named_classes",
+]

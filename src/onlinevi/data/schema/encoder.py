@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onlinevi.data.schema.kinds import NEEDS, PARTS, Cells, Kind, cells, first_value, kind_of
-from onlinevi.data.schema.schema import BUCKET, ONE, Schema, bucket
+from onlinevi.data.schema.schema import BUCKET, ONE, Schema, bucket, with_room
 from onlinevi.data.sources import Policy, Refused, Stop
 from onlinevi.data.stream import Batch
 from onlinevi.data.values import Names, arrow, texts
@@ -26,6 +26,8 @@ class Encoded(NamedTuple):
     """Labels, where the schema has a target and they were asked for."""
     rows: NDArray[np.int64]
     """Each row's number in the stream."""
+    widths: NDArray[np.int64]
+    """How many features there are when each row has come: those behind are brought by later rows, and 0 in it."""
 
 
 def encode(schema: Schema, batch: Batch, bad: Policy | None = None, *, labels: bool = True) -> tuple[Schema, Encoded]:
@@ -45,8 +47,8 @@ def encode(schema: Schema, batch: Batch, bad: Policy | None = None, *, labels: b
     for row in refused:
         (bad or Stop())(row)
     kept = np.flatnonzero(~np.isin(batch.rows, [row.row for row in refused]))
-    grown, X = encoder.matrix(kept)
-    return replace(grown, task=task), Encoded(X, None if y is None else y[kept], batch.rows[kept])
+    grown, X, widths = encoder.matrix(kept)
+    return replace(grown, task=task), Encoded(X, None if y is None else y[kept], batch.rows[kept], widths)
 
 
 class BatchEncoder:
@@ -79,14 +81,16 @@ class BatchEncoder:
                     reports[i] = self._report(i, name, reason)
         return [reports[i] for i in sorted(reports)]
 
-    def matrix(self, kept: NDArray[np.int64]) -> tuple[Schema, Any]:
-        """The schema with the new features, and the matrix of the rows kept."""
+    def matrix(self, kept: NDArray[np.int64]) -> tuple[Schema, Any, NDArray[np.int64]]:
+        """The schema with the new features, the matrix of the rows kept, and how many features there are behind each."""
         names = {name: self._names(name, column, kept) for name, column in self.cells.items() if column.names is not None}
         keys = {name: self._keys(name, different, kept) for name, different in names.items()}
         self.new_features.sort(key=lambda new: new[:2])
         features = self.schema.features + tuple(feature for _, _, feature in self.new_features)
-        indices = max(self.schema.indices, 0 if self.batch.matrix is None else self.batch.matrix.shape[1])
-        grown = replace(self.schema, kinds=self.kinds, features=features, indices=indices)
+        indices = self._indices(kept)
+        grown = replace(self.schema, kinds=self.kinds, features=features, indices=int(indices[-1]))
+        joined = np.searchsorted([row for row, _, _ in self.new_features], kept, side="right")
+        widths = np.maximum(grown.hashed + indices[1:] + len(self.schema.features) + joined, 1)
         matrix = (_SparseMatrix if grown.sparse else _DenseMatrix)(len(kept), grown.width)
         if self.batch.matrix is not None:
             matrix.block(grown.hashed, self.batch.matrix[kept])
@@ -97,7 +101,19 @@ class BatchEncoder:
                 places = np.array([key if isinstance(key, int) else grown.places[key] for key in keys[name]], dtype=np.int64)
                 rows = np.flatnonzero(names[name].rows >= 0)
                 matrix.ones(rows, places[names[name].rows[rows]])
-        return grown, matrix.whole()
+        return grown, matrix.whole(), widths
+
+    def _indices(self, kept: NDArray[np.int64]) -> NDArray[np.int64]:
+        """How many indices a sparse file has brought before these rows, and behind each of them."""
+        largest = np.zeros(len(kept) + 1, dtype=np.int64)
+        largest[0] = self.schema.indices
+        if self.batch.matrix is not None and len(kept):
+            rows = self.batch.matrix[kept]
+            needed = np.ones(len(kept), dtype=np.int64)
+            filled = np.flatnonzero(np.diff(rows.indptr))
+            needed[filled] += np.maximum.reduceat(rows.indices, rows.indptr[filled]) if len(filled) else 0
+            largest[1:] = np.where(needed > self.schema.indices, with_room(needed), 0)
+        return np.maximum.accumulate(largest)
 
     def _decide(self, name: str) -> None:
         values = self.batch.columns[name]
@@ -159,7 +175,8 @@ class _DenseMatrix:
         self._matrix = np.zeros((count, width))
 
     def block(self, place: int, matrix: Any) -> None:
-        self._matrix[:, place : place + matrix.shape[1]] = matrix.toarray()
+        width = min(matrix.shape[1], self._matrix.shape[1] - place)  # beyond it lie rows that were refused
+        self._matrix[:, place : place + width] = matrix[:, :width].toarray()
 
     def column(self, place: int, values: Vector) -> None:
         self._matrix[:, place] = values

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Collection, Iterable
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
@@ -34,22 +35,43 @@ NEEDS: dict[Kind, str] = {
     "time": "a time such as 2024-02-29T12:00:00Z",
 }
 
+ODD_IN = 50
+"""One cell in so many may be odd in a column of numbers or dates."""
+
 
 def kind_of(name: str, blocks: Iterable[Any]) -> Kind | None:
-    """The narrowest kind that takes all values of a column; None while it has no value."""
-    kinds = {kind for values in blocks if (kind := _kind(name, plain(values))) is not None}
-    if kinds <= {"date", "time"} and "time" in kinds:
-        return "time"
-    return kinds.pop() if len(kinds) == 1 else "category" if kinds else None
-
-
-def _kind(name: str, values: Any) -> Kind | None:
-    types = arrow().types
-    there = values.filter(arrow().array(~is_missing(values)))
-    if not len(there):
+    """The narrowest kind that takes all values of a column, or all but a few; None while it has no value."""
+    there = [present for values in blocks if len(present := _present(plain(values)))]
+    typed = {_typed(name, values) for values in there}
+    if not typed:
         return None
+    if None not in typed and (len(typed) == 1 or typed <= {"date", "time"}):
+        return typed.pop() if len(typed) == 1 else "time"
+    spelled = Counter(text.strip() for values in there for text in texts(values).to_pylist())
+    kind = _kind_of_text(spelled)
+    if kind == "category":  # a few odd cells do not make names of numbers
+        kind = _kind_of_text(_without_odd(spelled)) if _without_odd(spelled) else kind
+    return kind
+
+
+def odd_cells(name: str, kind: Kind | None, blocks: Iterable[Any]) -> list[str]:
+    """The texts of a column's cells that are not of its kind, in their order."""
+    if kind in (None, "category"):
+        return []
+    return [
+        text for values in blocks for text in texts(values).filter(arrow().array(cells(kind, values).bad)).to_pylist() if text
+    ]
+
+
+def _present(values: Any) -> Any:
+    return values.filter(arrow().array(~is_missing(values)))
+
+
+def _typed(name: str, values: Any) -> Kind | None:
+    """The kind that the type of an array tells; None for text."""
+    types = arrow().types
     if is_text(values):
-        return _kind_of_text([text.strip() for text in there.unique().to_pylist()])
+        return None
     if types.is_boolean(values.type):
         return "flag"
     if is_numeric(values):
@@ -59,7 +81,7 @@ def _kind(name: str, values: Any) -> Kind | None:
     raise TypeError(f"column {name!r} holds {values.type}: needs numbers, text, dates or booleans; drop it, or convert it")
 
 
-def _kind_of_text(values: list[str]) -> Kind:
+def _kind_of_text(values: Collection[str]) -> Kind:
     if all(map(is_number, values)):
         return "number"
     if {value.lower() for value in values} <= {"true", "false"}:
@@ -67,6 +89,16 @@ def _kind_of_text(values: list[str]) -> Kind:
     if all(map(is_time, values)):
         return "date" if all(map(is_date, values)) else "time"
     return "category"
+
+
+def _without_odd(spelled: Counter[str]) -> list[str]:
+    """The values that are written as most are, if nearly all are: numbers, or dates and times."""
+    for is_one in (is_number, is_time):
+        usual = [text for text in spelled if is_one(text)]
+        odd = spelled.total() - sum(spelled[text] for text in usual)
+        if odd * ODD_IN <= spelled.total():
+            return usual
+    return []
 
 
 def first_value(values: Any) -> int | None:

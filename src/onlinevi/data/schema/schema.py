@@ -9,6 +9,9 @@ from functools import cached_property
 from hashlib import blake2b
 from typing import Any, Literal
 
+import numpy as np
+from numpy.typing import NDArray
+
 from onlinevi.data.schema.kinds import KINDS, PARTS, Kind, kind_of
 from onlinevi.data.schema.task import Task, guess_task
 from onlinevi.data.stream import Batch
@@ -24,6 +27,16 @@ MOST_HASH_BITS = 28
 def bucket(text: str, buckets: int) -> int:
     """Which bucket a text falls into: the same on every machine and in every run."""
     return int.from_bytes(blake2b(text.encode(), digest_size=8).digest(), "little") % buckets
+
+
+EXACT_WIDTH = 1024
+"""Up to here a sparse file has as many features as its largest index asks for; beyond, up to an eighth more."""
+
+
+def with_room(indices: NDArray[np.int64]) -> NDArray[np.int64]:
+    """As many features as a sparse file has that asks for these, so that a learner need not widen at every row."""
+    step = 1 << np.maximum(np.frexp(indices.astype(float))[1].astype(np.int64) - 4, 0)
+    return np.where(indices <= EXACT_WIDTH, indices, -(-indices // step) * step)
 
 
 @dataclass(frozen=True)
@@ -120,8 +133,8 @@ class Schema:
 
     @property
     def width(self) -> int:
-        """How many columns an encoded matrix has."""
-        return self.hashed + self.indices + len(self.features)
+        """How many columns an encoded matrix has; before there is a feature, one for the first to come."""
+        return max(1, self.hashed + self.indices + len(self.features))
 
     def name(self, place: int) -> str:
         """What the feature in this place is called."""
@@ -129,6 +142,8 @@ class Schema:
             return f"hash~{place}"
         if place < self.hashed + self.indices:
             return str(place - self.hashed)
+        if not self.features:
+            return "no feature yet"
         column, part = self.features[place - self.hashed - self.indices]
         return f"{column}.{part}" if part[:1].isalpha() else column + part
 
@@ -137,7 +152,14 @@ class Schema:
         if place < self.hashed:
             return "category"
         first = self.hashed + self.indices
-        return "number" if place < first else self.kinds[self.features[place - first][0]]
+        if place < first:
+            return "number"
+        return self.kinds[self.features[place - first][0]] if self.features else None
+
+    def was_zero(self, place: int) -> bool:
+        """Whether the feature in this place was 0 in the rows before the one that brought it: a name or an index is not in
+        them, while a number is unknown."""
+        return place < self.hashed + self.indices or self.kind(place) == "category"
 
     @property
     def numbers(self) -> set[str]:

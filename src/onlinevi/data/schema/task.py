@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
@@ -18,6 +18,8 @@ LARGEST_COUNT = 100
 MOST_CODES = 50
 MOST_CLASSES = 100
 """New classes join up to here: a column in which every row has a name of its own is no target."""
+CODES = ("0", "1", "-1")
+"""Numbers that, alone in the first rows, are more likely a class than an amount."""
 LACKS = "the label is missing"
 
 
@@ -25,8 +27,8 @@ LACKS = "the label is missing"
 class Task:
     """Labels as a loss wants them: −1 and +1 for two classes, 0, 1, 2 … for more, numbers as they are.
 
-    ``names`` are the classes in the order of these codes; of more than two, new ones join at the end as they come, up to
-    ``MOST_CLASSES``.
+    ``names`` are the classes in the order of these codes. Where there is one, the first other that comes is the second of two;
+    of more than two, new ones join at the end as they come, up to ``MOST_CLASSES``.
     """
 
     kind: TaskKind
@@ -36,11 +38,11 @@ class Task:
     def __post_init__(self) -> None:
         if self.kind not in ("classes", "numbers", "counts"):
             raise ValueError(f"task={self.kind!r}: needs classes, numbers or counts")
-        if (self.kind == "classes") != (len(self.names) >= 2) or len(set(self.names)) != len(self.names):
-            raise ValueError(f"task={self.kind!r} with names={self.names!r}: classes need at least two names, others none")
+        if (self.kind == "classes") != bool(self.names) or len(set(self.names)) != len(self.names):
+            raise ValueError(f"task={self.kind!r} with names={self.names!r}: classes need different names, others none")
 
     def encode(self, values: Any) -> tuple[Task, Vector, dict[int, str]]:
-        """The labels, and why a row has none, by its place; new classes of more than two are taken in."""
+        """The labels, and why a row has none, by its place; new classes are taken in where they may join."""
         if self.kind == "classes":
             return self._classes(values)
         labels, bad = numbers(values)
@@ -55,19 +57,19 @@ class Task:
         spelled = Names.of(texts(values))
         names = [_class_name(text, self.names) for text in spelled.different]
         codes: dict[str | None, float] = {name: float(code) for code, name in enumerate(self.names)}
-        grows = len(self.names) > 2
-        if grows:
-            for _, number in spelled.met():
-                if names[number] is not None and len(codes) < MOST_CLASSES:
-                    codes.setdefault(names[number], float(len(codes)))
+        several = len(self.names) > 2
+        for _, number in spelled.met():
+            if names[number] is not None and len(codes) < (MOST_CLASSES if several else 2):
+                codes.setdefault(names[number], float(len(codes)))
         labels = np.array([codes.get(name, np.nan) for name in [*names, None]])[spelled.rows]  # −1 is the last: missing
-        other = f"a class beyond the first {MOST_CLASSES}" if grows else f"neither {self.names[0]!r} nor {self.names[1]!r}"
+        two = " nor ".join(repr(name) for name in codes)
+        other = f"a class beyond the first {MOST_CLASSES}" if several else f"neither {two}: name all classes, by --classes"
         reasons = {}
         for i in np.flatnonzero(np.isnan(labels)):
             known = spelled.rows[i] >= 0 and names[spelled.rows[i]] is not None
             reasons[int(i)] = f"the label is {other}" if known else LACKS
         grown = replace(self, names=tuple(name for name in codes if name is not None))
-        return grown, labels if grows else 2.0 * labels - 1.0, reasons
+        return grown, labels if several else 2.0 * labels - 1.0, reasons
 
 
 def guess_task(blocks: Iterable[Any], *, classes: bool = False) -> Task:
@@ -83,22 +85,38 @@ def guess_task(blocks: Iterable[Any], *, classes: bool = False) -> Task:
         return _classes(names)
     labels = np.array([float(name) for name in names])
     whole = bool((labels == np.floor(labels)).all())
-    if len(names) == 2 and whole:
+    if whole and (len(names) == 2 or (names[0] in CODES and len(names) == 1)):
         return _classes(names)
     if len(names) == 1 and whole:
-        raise ValueError(f"the target is {names[0]} in all rows seen: show more rows, or tell the task")
+        raise ValueError(
+            f"the target is {names[0]} in all rows seen: tell the --task, name all --classes, or --look at more rows"
+        )
     perhaps = "; if they are codes of classes, say so" if whole and len(names) <= MOST_CODES else ""
     if whole and labels[0] == 0.0 and labels[-1] <= LARGEST_COUNT:
         return Task("counts", why=f"counts: whole numbers from 0 to {names[-1]}, {len(names)} different ones{perhaps}")
     return Task("numbers", why=f"numbers: {len(names)} different ones from {names[0]} to {names[-1]}{perhaps}")
 
 
-def _classes(names: list[str]) -> Task:
+def _classes(names: Sequence[str]) -> Task:
     if len(names) == 1:
-        raise ValueError(f"the target is {names[0]!r} in all rows seen: show more rows, or name the classes")
-    shown = ", ".join(map(repr, names[:5])) + (", …" if len(names) > 5 else "")
-    why = f"two classes: {names[0]!r} is −1, {names[1]!r} is +1" if len(names) == 2 else f"{len(names)} classes: {shown}"
+        why = f"two classes: {names[0]!r}, all that the first rows have, is −1, and the first other to come is +1"
+    elif len(names) == 2:
+        why = f"two classes: {names[0]!r} is −1, {names[1]!r} is +1"
+    else:
+        why = f"{len(names)} classes: " + ", ".join(map(repr, names[:5])) + (", …" if len(names) > 5 else "")
     return Task("classes", tuple(names), why)
+
+
+def named_classes(names: Sequence[str]) -> Task:
+    """The task of labels that are these classes, in the order of their codes; of two, the first is −1.
+
+    >>> named_classes(["no", "yes"]).why
+    "two classes: 'no' is −1, 'yes' is +1"
+    """
+    spelled = [_class_name(name, tuple(names)) or name for name in names]
+    if len(spelled) < 2 or len(set(spelled)) < len(spelled) or len(spelled) > MOST_CLASSES:
+        raise ValueError(f"classes={','.join(names)}: needs 2 to {MOST_CLASSES} different names")
+    return _classes(spelled)
 
 
 def _order(name: str) -> tuple[bool, float, str]:

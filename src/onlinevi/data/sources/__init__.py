@@ -2,7 +2,7 @@
 
 from onlinevi.data.sources.base import Part, Source
 from onlinevi.data.sources.content import PACKED_SUFFIXES, Content
-from onlinevi.data.sources.files import STANDARD_INPUT, Files
+from onlinevi.data.sources.files import STANDARD_INPUT, Files, may_pause
 from onlinevi.data.sources.position import Digest, Position
 from onlinevi.data.sources.refused import BadInput, Collect, Policy, Refused, Skip, Stop
 
@@ -21,4 +21,5 @@ __all__ = [
     "Skip",
     "Source",
     "Stop",
+    "may_pause",
 ]

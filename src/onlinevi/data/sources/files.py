@@ -43,6 +43,14 @@ def _listed(path: Path) -> list[Path]:
     return paths
 
 
+def may_pause(source: str | Path) -> bool:
+    """Whether a source is a pipe or the like, whose next rows may take their time."""
+    if str(source) == STANDARD_INPUT:
+        return not _is_regular(sys.stdin.buffer)
+    path = Path(source)
+    return path.exists() and not path.is_file() and not path.is_dir()
+
+
 def _is_regular(opened: Any) -> bool:
     try:
         return stat.S_ISREG(os.fstat(opened.fileno()).st_mode)
