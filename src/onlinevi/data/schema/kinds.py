@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onlinevi.data.schema.times import DATE_PARTS, TIME_PARTS, instants, is_date, is_time, parts
-from onlinevi.data.values import arrow, is_missing, is_number, is_numeric, is_text, numbers, plain, texts
+from onlinevi.data.sources import BadInput
+from onlinevi.data.values import arrow, is_missing, is_number, is_numeric, is_text, is_usable, numbers, plain, texts
 from onlinevi.engine import Vector
 
 Kind: TypeAlias = Literal["number", "flag", "category", "date", "time"]
@@ -35,15 +36,23 @@ NEEDS: dict[Kind, str] = {
 }
 
 
-def kind_of(name: str, blocks: Iterable[Any]) -> Kind | None:
+def check_type(name: str, values: Any) -> None:
+    """Refuse a column whose type has no kind."""
+    if not is_usable(values):
+        raise BadInput(
+            f"column {name!r} holds {values.type}: needs numbers, text, dates or booleans; convert it, or --drop {name}"
+        )
+
+
+def kind_of(blocks: Iterable[Any]) -> Kind | None:
     """The narrowest kind that takes all values of a column; None while it has no value."""
-    kinds = {kind for values in blocks if (kind := _kind(name, plain(values))) is not None}
+    kinds = {kind for values in blocks if (kind := _kind(plain(values))) is not None}
     if kinds <= {"date", "time"} and "time" in kinds:
         return "time"
     return kinds.pop() if len(kinds) == 1 else "category" if kinds else None
 
 
-def _kind(name: str, values: Any) -> Kind | None:
+def _kind(values: Any) -> Kind | None:
     types = arrow().types
     there = values.filter(arrow().array(~is_missing(values)))
     if not len(there):
@@ -54,9 +63,7 @@ def _kind(name: str, values: Any) -> Kind | None:
         return "flag"
     if is_numeric(values):
         return "number"
-    if types.is_date(values.type) or types.is_timestamp(values.type):
-        return "date" if types.is_date(values.type) else "time"
-    raise TypeError(f"column {name!r} holds {values.type}: needs numbers, text, dates or booleans; drop it, or convert it")
+    return "date" if types.is_date(values.type) else "time"
 
 
 def _kind_of_text(values: list[str]) -> Kind:
