@@ -101,3 +101,15 @@ def test_a_cut_by_plain_quotes_is_that_of_the_grammar(text: str, delimiter: str)
 def test_no_text_is_cut_otherwise_than_by_the_grammar(text: str) -> None:
     found = csv_files._grammar(",").records.match(text.encode())
     assert csv_files._plain_end(text.encode(), ",") in (0, found.end() if found else 0)
+
+
+def test_a_lone_carriage_return_ends_a_row(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_bytes(b'a,b\n1,2\r3,4\n5\r"x\ry",6\n\xff,7\n')
+    bad = Skip()
+    with open_stream(path, bad=bad) as stream:
+        rows = [(batch.rows.tolist(), batch.columns["a"].to_pylist()) for batch in stream]
+    assert rows == [([0, 1, 3], ["1", "3", "x\ry"])]
+    assert bad.count == 2
+    assert bad.first is not None
+    assert (bad.first.row, bad.first.text) == (2, "5")

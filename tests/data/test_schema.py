@@ -393,7 +393,7 @@ def test_columns_are_chosen_by_name() -> None:
     assert list(Columns(keep=("b",)).learn([rows], target="y").kinds) == ["b"]
     with pytest.raises(ValueError, match="no column is called 'z': the first rows have 'a', 'b', 'c', 'y'"):
         Columns().learn([rows], target="z")
-    with pytest.raises(TypeError, match="column 'tags' holds list"):
+    with pytest.raises(BadInput, match="column 'tags' holds list"):
         Columns().learn([batch({"tags": [[1, 2]]})])
     with pytest.raises(ValueError, match="the stream is empty"):
         Columns().learn([])
@@ -415,3 +415,34 @@ def test_pyarrow_chooses_between_slices_of_strings() -> None:
         chosen = arrow("compute").if_else(mask, strings, arrow().scalar("other")).to_pylist()
         piece = slice(start, start + 5000)
         assert chosen == [name if own else "other" for name, own in zip(names[piece], wanted[piece], strict=True)]
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        pa.array([b"a"]),
+        pa.array([1], pa.duration("s")),
+        pa.array([1], pa.time32("s")),
+        pa.array([[("a", 1)]], pa.map_(pa.string(), pa.int64())),
+        pa.array([[1]]),
+    ],
+    ids=lambda values: str(values.type),
+)
+def test_a_type_without_a_kind_is_refused_wherever_it_comes(values: pa.Array) -> None:
+    good = Batch("t", np.array([0, 1]), {"a": pa.array([1.0, 2.0]), "y": pa.array(["no", "yes"])})
+    for name in ("a", "y"):
+        bad = Batch("t", np.array([2]), {"a": pa.array([1.0]), "y": pa.array(["no"])} | {name: values})
+        with pytest.raises(BadInput, match=f"column '{name}' holds .*: needs numbers, text.* --drop {name}"):
+            Columns().learn([bad], target="y")
+        with pytest.raises(BadInput, match=f"column '{name}' holds"):
+            encode(Columns().learn([good], target="y"), bad)
+    dropped = Batch("t", np.array([0, 1]), {**good.columns, "odd": pa.array([values[0], values[0]], values.type)})
+    assert Columns(drop=("odd",)).learn([dropped], target="y").kinds == {"a": "number"}
+
+
+def test_wrapped_columns_are_what_they_hold(tmp_path: Path) -> None:
+    flags = pa.ExtensionArray.from_storage(pa.bool8(), pa.array([1, 0], pa.int8()))
+    table = pa.table({"flag": flags, "y": ["no", "yes"]})
+    pa.parquet.write_table(table, tmp_path / "t.parquet")
+    with open_stream(tmp_path / "t.parquet") as stream:
+        assert Columns().learn(stream.peek(), target="y").kinds == {"flag": "number"}

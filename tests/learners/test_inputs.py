@@ -187,7 +187,7 @@ def test_unit_rows_have_length_one_whatever_their_size(X: np.ndarray) -> None:
 @pytest.mark.parametrize(
     ("value", "inputs", "match"),
     [
-        (np.nan, ovi.Inputs(), "row 3: column 2 is nan: needs finite numbers; set missing=True"),
+        (np.nan, ovi.Inputs(), r"row 3: column 2 is nan: needs finite numbers; give Inputs\(missing=True\)"),
         (np.nan, ovi.Inputs(standardise=False), "row 3: column 2 is nan"),
         (np.inf, ovi.Inputs(missing=True), "row 3: column 2 is inf: needs finite numbers; drop the row"),
         (-np.inf, ovi.Inputs(standardise=False), "row 3: column 2 is -inf"),

@@ -198,3 +198,9 @@ def test_a_rate_that_needs_the_horizon_says_so() -> None:
         ovi.Linear(loss=ovi.Hinge(), rule=ovi.SVA()).init(3)
     assert ovi.PerHorizon(2.0).schedule(16).scale == 0.5
     assert ovi.StronglyConvex(4.0).schedule(None) == (0.5, 1.0)
+
+
+def test_a_wrong_step_is_called_a_step() -> None:
+    for step in (-1.0, 0.0, float("nan"), float("inf")):
+        with pytest.raises(ValueError, match=r"^step=.*: a step must be > 0 and finite"):
+            ovi.NGVI(step=step)

@@ -26,15 +26,18 @@ def replace_file(path: Path, write: Callable[[BinaryIO], object]) -> None:
         if target.exists():
             partial.chmod(stat.S_IMODE(target.stat().st_mode))
         partial.replace(target)
-    except BaseException:
+    except BaseException as error:
         partial.unlink(missing_ok=True)
+        if isinstance(error, OSError):  # the other name would say nothing
+            raise OSError(error.errno, error.strerror, str(path)) from error
         raise
     _sync_directory(target.parent)
 
 
 def replace_text(path: Path, text: str) -> None:
     """Put a text in the place of ``path``."""
-    replace_file(path, lambda file: file.write(text.encode()))
+    # A path may hold bytes that are no text: half a character, which is written as JSON and HTML's scripts do.
+    replace_file(path, lambda file: file.write(text.encode(errors="backslashreplace")))
 
 
 def replace_figure(path: Path, figure: Any, **settings: Any) -> None:

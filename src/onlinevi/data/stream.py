@@ -12,7 +12,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -61,6 +61,7 @@ class Reading:
     end_row: int | None
     delimiter: str | None
     names: Sequence[str] | None
+    wants: Callable[[str], bool]
 
     def __post_init__(self) -> None:
         if self.batch_rows < 1:
@@ -140,7 +141,7 @@ class Stream:
                 self.live = part.live
                 content = Content(part, self._digest)
                 part_format = format_of(content, reading.format)
-                options = ReadOptions(self.numbers, reading.delimiter, reading.names, reading.batch_rows)
+                options = ReadOptions(self.numbers, reading.delimiter, reading.names, reading.batch_rows, reading.wants)
                 for piece in part_format.read(content, options):
                     if part_format.same_columns and piece.columns:
                         columns = columns or set(piece.columns)
@@ -192,6 +193,7 @@ def open_stream(
     resume: Position | None = None,
     delimiter: str | None = None,
     names: Sequence[str] | None = None,
+    wants: Callable[[str], bool] | None = None,
 ) -> Stream:
     """Open a file, a folder of parts, ``-`` for standard input, or another source, as batches of at most ``batch_rows`` rows.
 
@@ -199,10 +201,10 @@ def open_stream(
     rows that cannot be read: ``Stop()`` (the default), ``Skip()``, ``Collect(path)``, or any function. ``skip_rows`` leaves
     out the first rows, ``end_row`` the row of this number, counted from 0, and all behind it; ``resume`` skips up to a
     position of an earlier stream, and refuses a source whose bytes up to there have changed. ``delimiter`` and ``names`` are
-    for CSV: names for a file without a header.
+    for CSV: names for a file without a header. ``wants`` says which columns will be used: of others a list is no bad row.
     """
     if resume is not None and skip_rows:
         raise ValueError(f"skip_rows={skip_rows} beside resume: a position brings its own number of rows; give one of them")
     first = skip_rows if resume is None else resume.rows
-    reading = Reading(format, batch_rows, bad or Stop(), first, end_row, delimiter, names)
+    reading = Reading(format, batch_rows, bad or Stop(), first, end_row, delimiter, names, wants or (lambda name: True))
     return Stream(Files(source) if isinstance(source, str | Path) else source, reading, Digest(resume))

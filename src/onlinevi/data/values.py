@@ -55,6 +55,21 @@ def plain(values: Any) -> Any:
     return values.cast(arrow().string()) if other_text else values
 
 
+def stored(values: Any) -> Any:
+    """The array without what wraps its values: an extension type, or runs of one value."""
+    pa = arrow()
+    if isinstance(values, pa.ExtensionArray):
+        values = values.storage
+    return arrow("compute").run_end_decode(values) if pa.types.is_run_end_encoded(values.type) else values
+
+
+def is_usable(values: Any) -> bool:
+    """Whether a column holds what can become numbers: no lists, bytes, durations or times of day."""
+    types, kind = arrow().types, plain(values).type
+    usable = (types.is_null, types.is_boolean, types.is_date, types.is_timestamp, types.is_string)
+    return is_numeric_type(kind) or any(is_one(kind) for is_one in usable)
+
+
 def is_text(values: Any) -> bool:
     """Whether a plain array holds text."""
     return bool(arrow().types.is_string(values.type))
@@ -62,8 +77,13 @@ def is_text(values: Any) -> bool:
 
 def is_numeric(values: Any) -> bool:
     """Whether a plain array holds numbers."""
+    return is_numeric_type(values.type)
+
+
+def is_numeric_type(kind: Any) -> bool:
+    """Whether an Arrow type is one of numbers."""
     types = arrow().types
-    return bool(types.is_integer(values.type) or types.is_floating(values.type) or types.is_decimal(values.type))
+    return bool(types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind))
 
 
 def is_missing(values: Any) -> NDArray[np.bool_]:

@@ -368,7 +368,9 @@ def reason(plan: Plan, row: Vector, label: float, weight: float) -> str:
         return f"weight {weight}: a weight must be ≥ 0 and finite"
     bad = np.flatnonzero(np.isinf(row) if plan.missing else ~np.isfinite(row))
     if len(bad):
-        ways = "set missing=True, drop the row, or fill it in" if np.isnan(row[bad[0]]) else "drop the row, or fill it in"
+        ways = (
+            "set Linear(missing=True), drop the row, or fill it in" if np.isnan(row[bad[0]]) else "drop the row, or fill it in"
+        )
         ways += " (in float32 all beyond 3.4e38 is infinite)" if single and np.isinf(row[bad[0]]) else ""
         return f"feature {bad[0]} is {row[bad[0]]}: needs finite numbers; {ways}"
     if not plan.loss.valid_label(np.float64(label), *plan.parameters):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import ClassVar, Self
 
@@ -25,6 +26,8 @@ class NGVI(Rule):
     geometry: ClassVar[Geometry | None] = Geometry.PREDICTION
 
     def __post_init__(self) -> None:
+        if not isinstance(self.step, Rate) and not 0.0 < self.step < math.inf:
+            raise ValueError(f"step={self.step!r}: a step must be > 0 and finite; try 1.0")
         for rate in (self.step_rate, self.prior_rate):
             if rate is not None:
                 self.check_rate(rate)

@@ -28,7 +28,7 @@ from onlinevi.runs.run import Run, Stopped, Stopper
 from onlinevi.runs.settings import DEFAULT_LOSS, Settings
 from onlinevi.runs.summary import summarise
 from onlinevi.runs.warm import warm_for, warm_task
-from onlinevi.runs.writers import STANDARD_OUTPUT, TextTable, check_format, open_table
+from onlinevi.runs.writers import STANDARD_OUTPUT, TextTable, check_format, open_table, print_rows
 
 __all__ = [
     "DEFAULT_LOSS",
@@ -58,6 +58,7 @@ __all__ = [
     "plot",
     "plot_comparison",
     "predict_stream",
+    "print_rows",
     "refuse_overwriting",
     "results_of",
     "save_job",

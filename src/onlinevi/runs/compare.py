@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -119,13 +119,24 @@ class Comparison:
         if not asked:
             raise ValueError("; ".join(self.unfit.values()) or "no rule to compare: name one at least")
         self.rejected = Rejected(bad_rows)
-        self.stream: Stream = open_stream(source, bad=self.rejected, skip_rows=settings.first_row, end_row=settings.end_row)
-        seen = self.stream.peek(settings.look)
-        self.schema = settings.schema(seen)
-        self.columns = first_look(self.schema, seen)
-        """What the first rows were taken for."""
-        self.stream.numbers |= self.schema.numbers
-        self.entrants = [Entrant(each, self.schema) for each in asked]
+        with ExitStack() as opened:
+            opened.callback(self.rejected.close)
+            self.stream: Stream = opened.enter_context(
+                open_stream(
+                    source,
+                    bad=self.rejected,
+                    skip_rows=settings.first_row,
+                    end_row=settings.end_row,
+                    wants=settings.wants,
+                )
+            )
+            seen = self.stream.peek(settings.look)
+            self.schema = settings.schema(seen)
+            self.columns = first_look(self.schema, seen)
+            """What the first rows were taken for."""
+            self.stream.numbers |= self.schema.numbers
+            self.entrants = [Entrant(each, self.schema) for each in asked]
+            opened.pop_all()  # from here on __exit__ closes them
 
     def go(self, stopper: Stopper, watch: Callable[[Comparison], None] | None = None) -> tuple[Ended, BadInput | None]:
         """To the end, to a bad row, or until stopped behind a batch."""

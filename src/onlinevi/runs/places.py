@@ -31,6 +31,11 @@ class Places:
         if self.every < 1:
             raise ValueError(f"every={self.every}: needs a number of rows from 1")
         check_format(self.predictions)
+        if self.checkpoint is not None:  # it is written behind the first rows: too late to hear that it cannot be
+            if self.checkpoint.is_dir():
+                raise ValueError(f"checkpoint={self.checkpoint}: a directory; name a file in it")
+            if not self.checkpoint.parent.is_dir():
+                raise ValueError(f"checkpoint={self.checkpoint}: {self.checkpoint.parent} is no directory; make it first")
         outputs = {"predictions": self.predictions, "checkpoint": self.checkpoint, "bad_rows": bad_rows_file(self.bad_rows)}
         refuse_overwriting({"source": self.source}, outputs)
 

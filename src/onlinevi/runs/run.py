@@ -6,7 +6,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import fields
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
@@ -109,16 +109,28 @@ class Run:
         position = None if before is None else before.position
         rejected = Rejected(places.bad_rows) if before is None else before.rejected
         first = settings.first_row if position is None else 0
-        self.stream = open_stream(places.source, bad=rejected, skip_rows=first, end_row=settings.end_row, resume=position)
-        if before is None and after is not None:
-            self.job = job_after(after, settings, rejected)
-        else:
-            self.job = before or self._started(settings, rejected)
-        self.begun_with = self.job.metrics.count
-        """Events that came before this call."""
-        self.stream.numbers |= self.job.schema.numbers
-        self.resumed = before is not None
-        self._table = self._open_predictions()
+        with ExitStack() as opened:
+            opened.callback(rejected.close)
+            self.stream = opened.enter_context(
+                open_stream(
+                    places.source,
+                    bad=rejected,
+                    skip_rows=first,
+                    end_row=settings.end_row,
+                    resume=position,
+                    wants=settings.wants,
+                )
+            )
+            if before is None and after is not None:
+                self.job = job_after(after, settings, rejected)
+            else:
+                self.job = before or self._started(settings, rejected)
+            self.begun_with = self.job.metrics.count
+            """Events that came before this call."""
+            self.stream.numbers |= self.job.schema.numbers
+            self.resumed = before is not None
+            self._table = self._open_predictions()
+            opened.pop_all()  # from here on __exit__ closes them
         self._saved_at = self.job.metrics.count
 
     def _started(self, settings: Settings, rejected: Rejected) -> Job:

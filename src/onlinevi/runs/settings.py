@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import os
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, is_dataclass
 from typing import Any, Literal
@@ -17,6 +19,16 @@ DEFAULT_LOSS: dict[Target, str] = {"classes": "logistic", "numbers": "squared", 
 
 WIDEST_FULL = 5_000
 """Columns of a full covariance: 100 MB."""
+LEAST_BYTES = 160
+"""Of each column: the prior, the belief, the sums of a leaf, and the moments of the inputs, before and after an event."""
+
+
+def memory() -> float:
+    """The bytes of memory that this machine has; infinite where it does not say."""
+    try:
+        return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+    except (AttributeError, OSError, ValueError):
+        return math.inf
 
 
 @dataclass(frozen=True)
@@ -85,6 +97,10 @@ class Settings:
             hash_bits=self.hash_bits,
         )
 
+    def wants(self, column: str) -> bool:
+        """Whether a column is used, to predict from or as what is predicted."""
+        return column == self.target or self.columns.wants(column)
+
     def schema(self, seen: Sequence[Batch]) -> Schema:
         """How the columns of a stream that begins so become numbers, and what is to be predicted."""
         schema = self.columns.learn(seen, self.target, self._told())
@@ -136,7 +152,12 @@ class Settings:
         return OneVsRest(learner, len(task.names)) if len(task.names) > 2 else learner
 
     def check_width(self, dim: int) -> None:
-        """Refuse covariances of more columns than a machine has memory for."""
+        """Refuse more columns, or covariances of them, than a machine has memory for."""
+        if dim * LEAST_BYTES > memory() / 2:
+            raise ValueError(
+                f"the rows have {dim:,} columns, which need {dim * LEAST_BYTES / 2**30:,.1f} GiB at least, and this machine "
+                f"has {memory() / 2**30:,.1f}: mend the largest index, or number the columns anew"
+            )
         if self.family == "full" and dim > WIDEST_FULL:
             raise ValueError(
                 f"family='full': {dim:,} columns have {dim * (dim + 1) // 2:,} covariances; choose low-rank or mean-field, "

@@ -9,7 +9,7 @@ import numpy as np
 
 from onlinevi.data import Skip, Stream, Task, encode
 from onlinevi.engine import Kernel, Vector, engine_in_use, using_engine, watching_kernels
-from onlinevi.learners import BadRow, Learner
+from onlinevi.learners import BadRow, InputState, Learner
 from onlinevi.losses import Target
 from onlinevi.runs.job import Job, as_wide, begin
 from onlinevi.runs.settings import Settings
@@ -26,7 +26,7 @@ def warm_for(job: Job, stream: Stream, on_loop: OnLoop) -> int:
     for batch in stream.peek(ROWS):
         _, rows = encode(job.schema, batch, Skip())
         if len(rows.rows) and rows.y is not None and rows.X.shape[1]:
-            state = begin(job.learner, rows.X, job.prepared_by) if job.state is None else job.state
+            state = _begun(job.learner, rows.X, job.prepared_by) if job.state is None else job.state
             return warm(job.learner, as_wide(job.learner, state, rows.X), rows.X, rows.y, on_loop)
     return 0
 
@@ -39,7 +39,7 @@ def warm_task(settings: Settings, kind: Target, on_loop: OnLoop, *, sparse: bool
     X = np.arange(2.0 * ROWS).reshape(ROWS, 2) % 3.0
     y = np.array([1.0, -1.0, 1.0]) if kind == "classes" else np.array([1.0, 0.0, 2.0])
     learner, X = settings.learner(task), csr_matrix(X) if sparse else X
-    return warm(learner, begin(learner, X), X, y, on_loop)
+    return warm(learner, _begun(learner, X), X, y, on_loop)
 
 
 def warm(learner: Learner[Any], state: Any, X: Any, y: Vector, on_loop: OnLoop) -> int:
@@ -71,3 +71,7 @@ def _play(learner: Learner[Any], state: Any, X: Any, y: Vector) -> None:
         learner.forecast(state, X)
     except BadRow:
         pass
+
+
+def _begun(learner: Learner[Any], X: Any, moments: InputState | None = None) -> Any:
+    return begin(learner, X.shape[1], moments, sparse=hasattr(X, "tocsr"))

@@ -9,6 +9,7 @@ import math
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol
 
@@ -66,6 +67,24 @@ def open_table(
     return ArrowTable(path, columns, place)
 
 
+@contextmanager
+def naming(path: Path) -> Iterator[None]:
+    """A failure to write says which file it was, which the system does only where it opens one."""
+    try:
+        yield
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(path)) from error
+
+
+def print_rows(text: str) -> None:
+    """Print rows to standard output in UTF-8, as files are, whatever the terminal's encoding."""
+    if sys.stdout.encoding.lower().replace("-", "") == "utf8" or not hasattr(sys.stdout, "buffer"):
+        sys.stdout.write(text)
+        return
+    sys.stdout.flush()
+    sys.stdout.buffer.write(text.encode())
+
+
 class ResumableFile:
     """A text file that grows: a new one; or, resumed from a ``place`` of it, what was written since is cut off."""
 
@@ -76,15 +95,22 @@ class ResumableFile:
         if size < kept:
             raise ValueError(f"{path} has {size} bytes, it had {kept} at the checkpoint: name another file, or start anew")
         self._file = path.open("r+b" if kept else "wb")
-        self._file.truncate(kept)
-        self._file.seek(kept)
+        try:
+            with naming(path):
+                self._file.truncate(kept)
+                self._file.seek(kept)
+        except OSError:
+            self._file.close()
+            raise
 
     def write(self, text: str) -> None:
-        self._file.write(text.encode())
+        with naming(self.path):
+            self._file.write(text.encode())
 
     def flush(self) -> None:
         """What was written can be read, if not after the machine's failure."""
-        self._file.flush()
+        with naming(self.path):
+            self._file.flush()
 
     def place(self) -> dict[str, Any]:
         """Which file it is and how many bytes it has, all of them on disk."""
@@ -143,7 +169,7 @@ class StandardOutput(TextTable):
     """The same to standard output, which cannot be cut: resumed, rows behind the checkpoint are printed again."""
 
     def __init__(self, names: Iterable[str]) -> None:
-        super().__init__(names, sys.stdout.write)
+        super().__init__(names, print_rows)
         self.head()
 
     def flush(self) -> None:
@@ -190,12 +216,14 @@ class ArrowTable:
         for waiting, values in zip(self._waiting, columns, strict=True):
             waiting.extend(values)
         if len(self._waiting[0]) >= BATCH:
-            self._write_batch()
+            with naming(self.spool):
+                self._write_batch()
 
     def flush(self) -> None:
         """What was added can be read, in the stream beside the file."""
-        self._write_batch()
-        self._file.flush()
+        with naming(self.spool):
+            self._write_batch()
+            self._file.flush()
 
     def place(self) -> dict[str, Any]:
         """Which file it is and how many rows it has, all of them on disk."""

@@ -6,9 +6,13 @@ Exit codes: 0 done; 1 failed; 2 a wrong call, data that cannot be had, or a bad 
 from __future__ import annotations
 
 import argparse
+import errno
 import os
 import sys
+import traceback
 from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
 
 from onlinevi.adapters.cli import bounds, compare, models, paper, run, warm
 from onlinevi.adapters.cli.options import import_parts
@@ -17,24 +21,74 @@ from onlinevi.engine import __version__
 EXAMPLE = "example: onlinevi run patients.csv --target diagnosis --out out"
 EXITS = """Exit codes: 0 done; 1 failed; 2 a wrong call, data that cannot be had, or a bad row;
 130 interrupted; 143 terminated."""
+DEBUG = "show the traceback of an error"
+
+NOT_THE_CALL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.ENOMEM, errno.EMFILE, errno.ENFILE})
+"""What a system refuses whatever it was asked for: another call would fail as well."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; its exit code."""
-    options = command_parser().parse_args(arguments)
-    options.arguments = sys.argv[1:] if arguments is None else list(arguments)
+    _mend_streams()
+    given = sys.argv[1:] if arguments is None else list(arguments)
     try:
+        options = command_parser().parse_args(given)
+        options.arguments = given
         import_parts(options)
-        return int(options.command(options))
+        code = int(options.command(options))
+        sys.stdout.flush()  # a full disk is to be heard of here
     except KeyboardInterrupt:
-        print("interrupted: finished runs are kept, the same call goes on after them", file=sys.stderr)
+        _tell("interrupted: finished runs are kept, the same call goes on after them")
         return 130
     except BrokenPipeError:  # a reader such as head has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _drop_output()
         return 0
-    except (LookupError, ValueError, ImportError, FileNotFoundError) as error:
-        print(f"onlinevi: {error}", file=sys.stderr)
-        return 2
+    except Exception as error:
+        if "--debug" in given:
+            _tell(traceback.format_exc().rstrip())
+        code, message = _explained(error)
+        _tell(f"onlinevi: {message}")
+        try:
+            sys.stdout.flush()
+        except OSError:
+            _drop_output()
+    return code
+
+
+def _explained(error: Exception) -> tuple[int, str]:
+    """The exit code of an error, and what to say of it: what can be mended by another call, and what cannot."""
+    match error:
+        case OSError(strerror=str(reason)):
+            place = "" if error.filename is None else f"{error.filename}: "
+            return 1 if error.errno in NOT_THE_CALL else 2, f"{place}{reason}"
+        case MemoryError():
+            return 1, f"out of memory{f' ({error})' if str(error) else ''}: use fewer columns, or another --family"
+        case KeyError() | IndexError() | UnicodeError():  # never raised as messages to people
+            pass
+        case LookupError() | ValueError() | ImportError() | FileNotFoundError():
+            return 2, str(error)
+    return 1, f"{type(error).__name__}: {error}. This should not happen: --debug shows where it did"
+
+
+def _mend_streams() -> None:
+    """Standard streams that take any text: one that is closed is none, and what its encoding lacks is spelled out."""
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:
+            setattr(sys, name, Path(os.devnull).open("w", encoding="utf-8"))  # noqa: SIM115
+        elif getattr(stream, "errors", None) == "strict" and hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def _tell(text: str) -> None:
+    with suppress(OSError):
+        print(text, file=sys.stderr)
+
+
+def _drop_output() -> None:
+    """Whatever waits to be printed goes nowhere, without a word at the end of the process."""
+    with suppress(OSError, ValueError):  # not of the operating system
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def command_parser() -> argparse.ArgumentParser:
@@ -47,7 +101,10 @@ def command_parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"onlinevi {__version__}")
+    parser.add_argument("--debug", action="store_true", help=DEBUG)
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     for command in (run, compare, models, paper, bounds, warm):
         command.add(commands)
+    for command_itself in commands.choices.values():  # wherever in the call it is said
+        command_itself.add_argument("--debug", action="store_true", help=DEBUG)
     return parser

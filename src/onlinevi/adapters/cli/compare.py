@@ -16,6 +16,7 @@ from onlinevi.adapters.cli.options import (
     add_import,
     add_settings,
     bad_rows,
+    make_directory,
     names,
     rules,
     settings_of,
@@ -67,8 +68,7 @@ def _run(options: argparse.Namespace) -> int:
     refuse_overwriting({"FILE": options.file}, outputs)
     settings, stopper = settings_of(options), Stopper()
     chosen = rules() if options.rules is None else options.rules
-    if options.out is not None:
-        options.out.mkdir(parents=True, exist_ok=True)
+    make_directory(options.out)
     with stopper.listening():
         try:
             with stopper.waiting(), awaited(options.file, settings.look):

@@ -58,6 +58,7 @@ def _predict(options: argparse.Namespace) -> int:
         load_job,
         open_table,
         predict_stream,
+        print_rows,
         refuse_overwriting,
     )
 
@@ -66,12 +67,12 @@ def _predict(options: argparse.Namespace) -> int:
         {"MODEL": options.model, "FILE": options.file}, {"-o": options.out, "--bad-rows": bad_rows_file(options.bad_rows)}
     )
     job, rejected = load_job(options.model), Rejected(options.bad_rows)
-    with open_stream(options.file, bad=rejected) as stream, closing(rejected):
+    with closing(rejected), open_stream(options.file, bad=rejected, wants=job.schema.wants) as stream:
         if absent := absent_columns(job, stream):
             print(f"not in {options.file}, so missing in every row: {', '.join(absent)}", file=sys.stderr)
         columns = columns_of(job.kind, labels=False)
         if options.out is None:
-            table = TextTable(columns, sys.stdout.write)
+            table = TextTable(columns, print_rows)
             table.head()
             predict_stream(job, stream, table, rejected)
         else:
@@ -161,5 +162,9 @@ def _report(options: argparse.Namespace) -> int:
     source = options.dir / "run.json"
     if not source.exists():
         raise ValueError(f"{source} is not there: name the directory that onlinevi run had as --out")
-    print(write_report(json.loads(source.read_text(encoding="utf-8")), options.dir / "report.html"))
+    try:
+        page = write_report(json.loads(source.read_text(encoding="utf-8")), options.dir / "report.html")
+    except (ValueError, LookupError, TypeError, AttributeError) as error:
+        raise ValueError(f"{source} is not as onlinevi run wrote it ({type(error).__name__}: {error}): run again") from error
+    print(page)
     return 0

@@ -201,6 +201,16 @@ def _range(text: str) -> tuple[int, int | None]:
     raise argparse.ArgumentTypeError(f"{text!r}: needs a first row and an end, such as 0:5000, 5000: or :5000")
 
 
+def make_directory(out: Path | None) -> None:
+    """Make the directory that ``--out`` names, if it does."""
+    if out is None:
+        return
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except (FileExistsError, NotADirectoryError) as error:
+        raise ValueError(f"--out {out}: there is a file of this name; name a directory") from error
+
+
 def write_json(path: Path, document: dict[str, Any]) -> Path:
     """Put a document in the place of the file, as a whole."""
     replace_text(path, json.dumps(document, ensure_ascii=False))

@@ -20,6 +20,7 @@ from onlinevi.adapters.cli.options import (
     add_import,
     add_settings,
     bad_rows,
+    make_directory,
     rules,
     settings_of,
     tell_columns,
@@ -129,8 +130,7 @@ def _run(options: argparse.Namespace) -> int:
         },
     )
     settings = _settings(options)
-    if options.out is not None:
-        options.out.mkdir(parents=True, exist_ok=True)
+    make_directory(options.out)
     places = Places(options.file, checkpoint, options.predictions, options.bad_rows, options.every)
     stopper = Stopper()
     with stopper.listening(), ExitStack() as stack:

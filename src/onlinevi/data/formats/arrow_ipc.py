@@ -27,8 +27,9 @@ class ArrowIPC(Format):
             stored.read(8)
         try:
             for batch in arrow("ipc").open_stream(stored):
+                batch.validate(full=True)  # offsets that lead elsewhere would be followed
                 yield piece_of(content, batch)
-        except (arrow().ArrowException, OSError) as error:
+        except (arrow().ArrowException, OSError, MemoryError) as error:  # a damaged length asks for anything
             raise BadInput(f"{content.name}: no readable Arrow data ({error})") from error
         while stored.read(CHUNK):  # the rest of the file, for the digest
             pass

@@ -10,13 +10,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onlinevi.data.sources import BadInput, Content, Refused
-from onlinevi.data.values import arrow
+from onlinevi.data.values import arrow, stored
 
 CHUNK = 1 << 20
 """How many bytes are asked for at once: memory stays at a few of these."""
 LONGEST = 1 << 24
 """A record that takes more bytes is none of the format's."""
 BOM = b"\xef\xbb\xbf"
+NO_TEXT = {
+    b"PK\x03\x04": "a zip file or a workbook of Excel: unpack it (unzip -p FILE | onlinevi run -), or save it as CSV",
+    b"\xd0\xcf\x11\xe0": "a workbook of Excel: save it as CSV",
+    b"\xfd7zXZ\x00": "an xz file: unpack it (xz -dc FILE | onlinevi run -)",
+    b"7z\xbc\xaf\x27\x1c": "a 7z file: unpack it",
+    b"%PDF-": "a PDF: save its table as CSV",
+    b"\x89HDF": "an HDF5 file: save its table as CSV or Parquet",
+    b"SQLite format 3": "a database of SQLite: write its table as CSV (sqlite3 -csv -header FILE 'select * from …')",
+    b"\x93NUMPY": "an array of numpy: learn from it in Python, or save it as CSV",
+    b"\xff\xfe": "UTF-16: convert it to UTF-8 (iconv -f utf-16 -t utf-8)",
+    b"\xfe\xff": "UTF-16: convert it to UTF-8 (iconv -f utf-16 -t utf-8)",
+}
+"""How common files begin that are no text in UTF-8, and what to do with them."""
 
 
 @dataclass(frozen=True)
@@ -46,6 +59,8 @@ class ReadOptions(NamedTuple):
     names: Sequence[str] | None = None
     """The columns of a file without a header."""
     batch_rows: int = 8192
+    wants: Callable[[str], bool] = lambda name: True
+    """Whether a column will be used; what cannot be read in others does not matter."""
 
 
 class Format:
@@ -80,7 +95,7 @@ def piece_of(content: Content, batch: Any) -> Piece:
         table = table.flatten()
     if len(set(table.column_names)) < table.num_columns:
         raise BadInput(f"{content.name}: two of the columns {table.column_names} have one name: rename one")
-    return Piece(table.num_rows, {name: table[name].combine_chunks() for name in table.column_names})
+    return Piece(table.num_rows, {name: stored(table[name].combine_chunks()) for name in table.column_names})
 
 
 Cut = Callable[[bytes, bool], int]
@@ -94,6 +109,7 @@ def whole_lines(data: bytes, last: bool) -> int:
 
 def text_blocks(content: Content, cut: Cut = whole_lines) -> Iterator[bytes]:
     """Text in blocks of whole records, each as soon as it is there. Every block ends in a line end."""
+    _refuse_other_files(content)
     rest = _without_bom(content)
     while chunk := content.read(CHUNK):
         rest += chunk
@@ -108,6 +124,16 @@ def text_blocks(content: Content, cut: Cut = whole_lines) -> Iterator[bytes]:
         end = cut(rest, True)
         yield rest[:end]
         rest = rest[end:]
+
+
+def _refuse_other_files(content: Content) -> None:
+    """Refuse what is no text before it is taken for rows that are all bad."""
+    head = content.first_line(tuple(NO_TEXT))
+    kind = next((kind for magic, kind in NO_TEXT.items() if head.startswith(magic)), None)
+    if kind is not None:
+        raise BadInput(f"{content.name}: it is {kind}")
+    if b"\x00" in head:
+        raise BadInput(f"{content.name}: its first line holds zero bytes: it is no text in UTF-8; iconv converts UTF-16")
 
 
 def _without_bom(content: Content) -> bytes:

@@ -25,6 +25,10 @@ LONGEST_RUN = 1 << 20
 UNCLOSED = "a quote that never closes"
 
 
+_LONE_RETURN = re.compile(rb'("[^"]*+")|\r(?!\n)')
+"""A quoted field, which may hold any, or a carriage return that ends a line alone."""
+
+
 class CSV(Format):
     """CSV is what every text without another format's marks is read as.
 
@@ -114,6 +118,8 @@ class _Block(NamedTuple):
 def _piece(block: _Block, numbers: Set[str]) -> Piece:
     if not block.content.strip(b"\r\n"):
         return Piece(0, {})
+    if block.content.count(b"\r") > block.content.count(b"\r\n"):  # pyarrow ends a row there, so records have to as well
+        block = block._replace(content=_LONE_RETURN.sub(lambda found: found[1] or b"\n", block.content))
     if b'"' in block.content and not block.grammar.record.match(block.content):
         text = block.content.decode(errors="replace").rstrip()
         return Piece(1, {}, refused=[Refused(block.source, 0, None, UNCLOSED, text, block.line)])
@@ -199,7 +205,13 @@ def _header(content: Content, grammar: _Grammar, block: bytes) -> tuple[tuple[st
     match = grammar.record.match(block)
     if match is None:
         raise BadInput(f"{content.name}: the header has {UNCLOSED}")
-    names = next(csv.reader([match.group().decode(errors="replace")], delimiter=grammar.delimiter))
+    header = match.group().rstrip(b"\r\n")
+    if b"\r" in header and b'"' not in header:
+        raise BadInput(f"{content.name}: its lines end in carriage returns alone: convert it, for instance by tr '\\r' '\\n'")
+    try:
+        names = next(csv.reader([header.decode(errors="replace")], delimiter=grammar.delimiter))
+    except csv.Error as error:
+        raise BadInput(f"{content.name}: its first line is no header ({error})") from error
     if all(_is_number(name) for name in names):
         raise BadInput(f"{content.name}: the first line holds numbers, no header: give names=, one a column ({len(names)})")
     return _checked(content, names), block[match.end() :]

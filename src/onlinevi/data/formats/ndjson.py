@@ -1,9 +1,10 @@
-"""NDJSON: one object a line. Objects within objects become columns such as ``user.age``; a list is refused."""
+"""NDJSON: one object a line. Objects within objects become columns such as ``user.age``; a list is refused, in a
+column that is used."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from onlinevi.data.formats.base import Format, Piece, ReadOptions, text_blocks
@@ -32,7 +33,7 @@ class NDJSON(Format):
                 if not text.strip():
                     continue
                 try:
-                    rows.append(_row(text))
+                    rows.append(_row(text, options.wants))
                 except _NotARow as error:
                     place, shown = len(rows) + len(refused), text.decode(errors="replace")
                     refused.append(Refused(content.name, place, error.column, error.reason, shown, line))
@@ -48,24 +49,36 @@ class _NotARow(Exception):
         self.reason, self.column = reason, column
 
 
-def _row(text: bytes) -> dict[str, Any]:
+def _row(text: bytes, wants: Callable[[str], bool]) -> dict[str, Any]:
     try:
-        row = json.loads(text)
+        row = json.loads(text, object_pairs_hook=_object)
         if not isinstance(row, dict):
             raise _NotARow(f"a JSON {type(row).__name__}, needs an object")
         if b"\\ud" in text.lower():
             json.dumps(row, ensure_ascii=False).encode()  # half a character is JSON, but no text
-        return dict(_flat("", row))
+        return _object(list(_flat("", row, wants)))
     except (ValueError, RecursionError) as error:
         raise _NotARow(f"not JSON ({error})") from error
 
 
-def _flat(prefix: str, row: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """The pairs by their names, which JSON does not keep from coming twice."""
+    row = dict(pairs)
+    if len(row) < len(pairs):
+        seen = set[str]()
+        twice = next(name for name, _ in pairs if name in seen or seen.add(name))  # type: ignore[func-returns-value]
+        raise _NotARow("the same name twice", twice)
+    return row
+
+
+def _flat(prefix: str, row: dict[str, Any], wants: Callable[[str], bool]) -> Iterator[tuple[str, Any]]:
     for name, value in row.items():
         if isinstance(value, dict):
-            yield from _flat(f"{prefix}{name}.", value)
+            yield from _flat(f"{prefix}{name}.", value, wants)
         elif isinstance(value, list):
-            raise _NotARow("a list, needs one value; spread it over columns", f"{prefix}{name}")
+            if wants(f"{prefix}{name}"):
+                raise _NotARow("a list, needs one value; spread it over columns, or drop it", f"{prefix}{name}")
+            yield f"{prefix}{name}", None
         else:
             yield f"{prefix}{name}", value
 

@@ -31,5 +31,5 @@ class Parquet(Format):
                 with arrow("parquet").ParquetFile(content.path or copy, pre_buffer=False) as file:
                     for batch in file.iter_batches(batch_size=options.batch_rows):
                         yield piece_of(content, batch)
-            except (arrow().ArrowException, OSError) as error:
+            except (arrow().ArrowException, OSError, MemoryError) as error:  # a damaged length asks for anything
                 raise BadInput(f"{content.name}: no readable Parquet ({error})") from error

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from onlinevi.data.schema.kinds import NEEDS, PARTS, Cells, Kind, cells, first_value, kind_of
+from onlinevi.data.schema.kinds import NEEDS, PARTS, Cells, Kind, cells, check_type, first_value, kind_of
 from onlinevi.data.schema.schema import BUCKET, ONE, Schema, bucket, with_room
 from onlinevi.data.sources import Policy, Refused, Stop
 from onlinevi.data.stream import Batch
@@ -42,6 +42,7 @@ def encode(schema: Schema, batch: Batch, bad: Policy | None = None, *, labels: b
     reasons: dict[int, str] = {}
     if labels and schema.target is not None and task is not None:
         target = batch.columns.get(schema.target, arrow().nulls(len(batch), arrow().string()))
+        check_type(schema.target, target)
         task, y, reasons = task.encode(target)
     refused = encoder.refused(reasons)
     for row in refused:
@@ -63,6 +64,8 @@ class BatchEncoder:
         """From which row on a new column counts; before, its features are 0, as they are in batches before this one."""
         if batch.matrix is None:
             self.kinds.update({name: None for name in batch.columns if schema.wants(name) and name not in self.kinds})
+        for name in self.kinds.keys() & batch.columns.keys():
+            check_type(name, batch.columns[name])
         self.order = {name: place for place, name in enumerate(self.kinds)}
         for name in [name for name, kind in self.kinds.items() if kind is None and name in batch.columns]:
             self._decide(name)
@@ -120,7 +123,7 @@ class BatchEncoder:
         first = first_value(values)
         if first is None:
             return
-        kind = kind_of(name, [values.slice(first, 1)])
+        kind = kind_of([values.slice(first, 1)])
         assert kind is not None
         self.kinds[name], self.starts[name] = kind, first
         self.new_features += [(first, self.order[name], (name, part)) for part in PARTS[kind]]

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onlinevi.data.schema.times import DATE_PARTS, TIME_PARTS, instants, is_date, is_time, parts
-from onlinevi.data.values import arrow, is_missing, is_number, is_numeric, is_text, numbers, plain, texts
+from onlinevi.data.sources import BadInput
+from onlinevi.data.values import arrow, is_missing, is_number, is_numeric, is_text, is_usable, numbers, plain, texts
 from onlinevi.engine import Vector
 
 Kind: TypeAlias = Literal["number", "flag", "category", "date", "time"]
@@ -39,10 +40,18 @@ ODD_IN = 50
 """One cell in so many may be odd in a column of numbers or dates."""
 
 
-def kind_of(name: str, blocks: Iterable[Any]) -> Kind | None:
+def check_type(name: str, values: Any) -> None:
+    """Refuse a column whose type has no kind."""
+    if not is_usable(values):
+        raise BadInput(
+            f"column {name!r} holds {values.type}: needs numbers, text, dates or booleans; convert it, or --drop {name}"
+        )
+
+
+def kind_of(blocks: Iterable[Any]) -> Kind | None:
     """The narrowest kind that takes all values of a column, or all but a few; None while it has no value."""
     there = [present for values in blocks if len(present := _present(plain(values)))]
-    typed = {_typed(name, values) for values in there}
+    typed = {_typed(values) for values in there}
     if not typed:
         return None
     if None not in typed and (len(typed) == 1 or typed <= {"date", "time"}):
@@ -67,7 +76,7 @@ def _present(values: Any) -> Any:
     return values.filter(arrow().array(~is_missing(values)))
 
 
-def _typed(name: str, values: Any) -> Kind | None:
+def _typed(values: Any) -> Kind | None:
     """The kind that the type of an array tells; None for text."""
     types = arrow().types
     if is_text(values):
@@ -76,9 +85,7 @@ def _typed(name: str, values: Any) -> Kind | None:
         return "flag"
     if is_numeric(values):
         return "number"
-    if types.is_date(values.type) or types.is_timestamp(values.type):
-        return "date" if types.is_date(values.type) else "time"
-    raise TypeError(f"column {name!r} holds {values.type}: needs numbers, text, dates or booleans; drop it, or convert it")
+    return "date" if types.is_date(values.type) else "time"
 
 
 def _kind_of_text(values: Collection[str]) -> Kind:

@@ -12,7 +12,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from onlinevi.data.schema.kinds import KINDS, PARTS, Kind, kind_of
+from onlinevi.data.schema.kinds import KINDS, PARTS, Kind, check_type, kind_of
 from onlinevi.data.schema.task import Task, guess_task
 from onlinevi.data.stream import Batch
 
@@ -72,6 +72,10 @@ class Columns:
         if self.hash_bits is not None and not 1 <= self.hash_bits <= MOST_HASH_BITS:
             raise ValueError(f"hash_bits={self.hash_bits}: needs 1 to {MOST_HASH_BITS}; 18 is a common choice")
 
+    def wants(self, column: str) -> bool:
+        """Whether a column is chosen."""
+        return column not in self.drop and (not self.keep or column in self.keep)
+
     def learn(self, seen: Sequence[Batch], target: str | None = None, task: Task | Literal["classes"] | None = None) -> Schema:
         """The schema for a stream that begins with these rows, as ``stream.peek()`` gives them.
 
@@ -87,13 +91,18 @@ class Columns:
         unknown = [name for name in needed if name not in names]
         if unknown:
             raise ValueError(f"no column is called {unknown[0]!r}: the first rows have {', '.join(map(repr, names))}")
+        for name in names:
+            if name == target or self.wants(name):
+                for batch in seen:
+                    if name in batch.columns:
+                        check_type(name, batch.columns[name])
         if target is not None and not isinstance(task, Task):
             labels = [batch.columns[target] for batch in seen if target in batch.columns]
             task = guess_task(labels, classes=task == "classes")
         schema = Schema(self, target, task if isinstance(task, Task) else None, {}, ())
         wanted = [] if of_indices else [name for name in names if schema.wants(name)]
         blocks = {name: [batch.columns[name] for batch in seen if name in batch.columns] for name in wanted}
-        kinds = {name: schema.told(name) or kind_of(name, blocks[name]) for name in wanted}
+        kinds = {name: schema.told(name) or kind_of(blocks[name]) for name in wanted}
         features = tuple((name, part) for name, kind in kinds.items() if kind for part in PARTS[kind])
         return replace(schema, kinds=kinds, features=features, sparse=self._is_sparse(seen, kinds, of_indices))
 
@@ -169,7 +178,7 @@ class Schema:
 
     def wants(self, column: str) -> bool:
         """Whether a column is in use."""
-        return column != self.target and column not in self.how.drop and (not self.how.keep or column in self.how.keep)
+        return column != self.target and self.how.wants(column)
 
     def told(self, column: str) -> Kind | None:
         """The kind that was told of a column."""

@@ -51,18 +51,13 @@ class Content(io.RawIOBase):
         self._packing = next((packing for packing in PACKINGS if head.startswith(packing.magic)), None)
         self.path = None if self._packing else part.path
         """Where it can be read at any place, if it can."""
-        self._unpacked = _Peekable(self._packing.unpack(stored) if self._packing else stored)
+        self._unpacked = _Peekable(_Unpacked(self.name, self._packing, stored) if self._packing else stored)
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: Any) -> int:
-        try:
-            return self._unpacked.readinto(buffer)
-        except (EOFError, OSError, ValueError, zlib.error) as error:
-            if self._packing is None or isinstance(error, BadInput):
-                raise
-            raise BadInput(f"{self.name}: its {self._packing.name} data is damaged or cut ({error})") from error
+        return self._unpacked.readinto(buffer)
 
     def first_line(self, magic: tuple[bytes, ...] = ()) -> bytes:
         """Up to the first line end, left to be read again; where the content begins with a magic, the first bytes."""
@@ -88,6 +83,23 @@ class _Counted(io.RawIOBase):
         self._digest.add(data)
         buffer[: len(data)] = data
         return len(data)
+
+
+class _Unpacked:
+    """What packed bytes hold; damaged ones are refused."""
+
+    def __init__(self, name: str, packing: Packing, stored: Any) -> None:
+        self._name, self._packing = name, packing
+        unpacking = packing.unpack(stored)
+        self._read: Callable[[int], bytes] = getattr(unpacking, "read1", unpacking.read)
+
+    def read(self, size: int) -> bytes:
+        try:
+            return self._read(size)
+        except BadInput:
+            raise
+        except (EOFError, OSError, ValueError, zlib.error) as error:
+            raise BadInput(f"{self._name}: its {self._packing.name} data is damaged or cut ({error})") from error
 
 
 class _Peekable(io.RawIOBase):

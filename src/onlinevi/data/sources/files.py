@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from onlinevi.data.sources.base import Part
+from onlinevi.data.sources.refused import BadInput
 
 STANDARD_INPUT = "-"
 
@@ -24,6 +25,8 @@ class Files:
 
     def parts(self) -> Generator[Part]:
         if self.name == STANDARD_INPUT:
+            if sys.stdin is None:
+                raise BadInput("standard input is closed: pipe rows into it, or name a file")
             yield Part("standard input", sys.stdin.buffer, live=not _is_regular(sys.stdin.buffer))
         for path in self._paths:
             with io.FileIO(path) as file:

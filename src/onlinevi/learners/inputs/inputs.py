@@ -159,7 +159,7 @@ class Inputs:
         k = int(refused[0])
         if np.isfinite(row[k]):
             return f"{name(k)} is {row[k]}: beyond ±{LARGEST} sums of squares overflow; change its unit"
-        ways = "set missing=True, drop the row, or fill it in" if np.isnan(row[k]) else "drop the row, or fill it in"
+        ways = "give Inputs(missing=True), drop the row, or fill it in" if np.isnan(row[k]) else "drop the row, or fill it in"
         return f"{name(k)} is {row[k]}: needs finite numbers; {ways}"
 
     def describe(self, state: InputState) -> Described:

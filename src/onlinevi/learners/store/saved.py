@@ -104,6 +104,8 @@ def load(path: AnyPath) -> Saved:
                 return _restored(archive)
     except CheckpointError as error:
         raise CheckpointError(f"{path}: {error}") from error
+    except IsADirectoryError as error:
+        raise CheckpointError(f"{path}: a directory; name the model in it, such as {Path(path) / 'model.ovi'}") from error
 
 
 def _restored(archive: Archive) -> Saved:
