@@ -181,7 +181,8 @@ def wild_run(seed: int, longest: int = 24) -> Verdict | None:
         for live, rows in zip(lives, used, strict=True)
         for said in untrue(live, rng, X[rows], y[rows], weights[rows])
     ]
-    radius = float(np.linalg.norm(state.mean)) + 1.0
+    with np.errstate(over="ignore"):
+        radius = min(float(np.linalg.norm(state.mean)) + 1.0, 1e300)
     names = type(learner.rule).__name__, type(learner.belief_family).__name__
     useful = lives[0].within(radius) < lives[0].loss
     return Verdict(learner.loss, *names, refused, len(lives), tuple(false), bool(useful))
