@@ -221,3 +221,32 @@ def test_the_hinge_probability_is_the_part_of_the_votes() -> None:
 def test_numbers_have_no_probabilities(loss: ovi.Loss) -> None:
     with pytest.raises(TypeError, match="has no classes"):
         loss.probability(0.0)
+
+
+def against_intervals(events: int, largest: float) -> tuple[ovi.learners.Calibrated, float]:
+    """Each label just outside of the interval that was said, where it may be so large; else as predicted."""
+    calibration, most = ovi.Calibration(0.9), 0.0
+    state, _ = calibration.update_many(calibration.init(), [1.0], [0.0])
+    for _ in range(events):
+        bands = calibration.bands(state, 0.0)
+        end = 1.001 * float(bands.upper)
+        label = end if end <= largest else 0.0
+        most = max(most, label / float(bands.std))
+        state, _ = calibration.update_many(state, [label], [0.0])
+    return state, most
+
+
+@pytest.mark.parametrize("largest", [1.0, 1e6, np.inf])
+def test_the_identity_holds_against_an_adversary_who_sees_the_intervals(largest: float) -> None:
+    """docs/guarantees.md: with labels of any size he is never covered, with bounded ones as often as asked, or nearly."""
+    events, calibration = 600, ovi.Calibration(0.9)
+    state, most = against_intervals(events, largest)
+    first = calibration.init().ratio
+    moved = np.log(state.ratio / first)
+    assert 1.0 - state.coverage - 0.1 == pytest.approx(moved / (calibration.step * events), abs=1e-12)
+    if np.isinf(largest):
+        assert state.coverage == 0.0
+    else:
+        short = (np.log(most / first) + calibration.step) / (calibration.step * events)
+        assert 0.9 - short <= state.coverage
+        assert state.coverage > 0.85

@@ -237,6 +237,15 @@ def test_every_sum_has_a_name() -> None:
     assert sorted(calibration.SUMS.values()) == list(range(len(ovi.Calibration().init().array)))
 
 
+def test_a_file_without_the_magnitude_of_products_has_one_that_is_large_enough(saved: bytes, path: Path) -> None:
+    known = ovi.load(path).state
+    rewrite(path, saved, lambda header: header["state"]["facts"]["sums"].pop("magnitude"))
+    found = ovi.load(path).state
+    assert 0.0 < known.magnitude <= found.magnitude < np.inf
+    others = np.setdiff1d(np.arange(len(known.array)), [SUM.magnitude])
+    np.testing.assert_array_equal(found.array[others], known.array[others])
+
+
 def test_an_older_file_loads_after_the_head_has_grown(saved: bytes, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The head grows by a sum in front of all others: places change, names do not."""
     before = ovi.load(path)

@@ -79,7 +79,7 @@ def one_pass(
     count, cost_sum, expected_sum = state[SUM.count], state[SUM.loss], state[SUM.expected]
     product_sum, square_sum, largest_square = state[SUM.product], state[SUM.gradient_square], state[SUM.largest_square]
     weight_sum, weight_squares, size_sum = state[SUM.weight], state[SUM.weight_square], state[SUM.square]
-    sloped, slope_squares = state[SUM.sloped], state[SUM.slope_square]
+    sloped, slope_squares, magnitude_sum = state[SUM.sloped], state[SUM.slope_square], state[SUM.magnitude]
     used, recorded, far = len(labels), 0, len(state) > NEAR
     may_skip = not (weighted or moves_always or is_robust())
 
@@ -137,6 +137,7 @@ def one_pass(
         # A bad row is found here, before anything has changed.
         costs = cost_sum + cost + expected_sum + expected_cost + product_sum + product + square_sum + gradient_square
         finite = ns.isfinite(law.prediction + law.variance + law.missing_variance + costs)
+        finite = finite and not law.variance > settings[SETTING.widest] * law.row_square
         if not (finite and valid_label(y, *parameters)) or (weighted and not weights[i] > 0.0):
             used = i
             break
@@ -147,6 +148,7 @@ def one_pass(
         cost_sum += cost
         expected_sum += expected_cost
         product_sum += product
+        magnitude_sum += ns.absolute(slope * law.prediction)
         square_sum += gradient_square
         largest_square = ns.maximum(largest_square, gradient_square)
         size_sum += size
@@ -194,6 +196,7 @@ def one_pass(
     state[SUM.count], state[SUM.loss], state[SUM.expected] = count, cost_sum, expected_sum
     state[SUM.product], state[SUM.gradient_square], state[SUM.largest_square] = product_sum, square_sum, largest_square
     state[SUM.weight], state[SUM.weight_square], state[SUM.square] = weight_sum, weight_squares, size_sum
+    state[SUM.magnitude] = magnitude_sum
     if is_robust():
         state[SUM.sloped], state[SUM.slope_square] = sloped, slope_squares
     restore(packed, copy)

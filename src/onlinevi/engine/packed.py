@@ -15,7 +15,7 @@ def positions(layout: type[Layout]) -> Layout:
     """The position of every field, by its name.
 
     >>> SUM.count, SUM.weight, len(SUM)
-    (0, 1, 11)
+    (0, 1, 12)
     """
     return layout._make(range(len(layout._fields)))
 
@@ -42,6 +42,8 @@ class Sums(NamedTuple):
     """Σ weight where the loss has a slope at the decision, for robust losses."""
     slope_square: int
     """Σ weight·trust·slope² there."""
+    magnitude: int
+    """Σ |slope·prediction|: how large the summands of ``product`` that may cancel were."""
 
 
 class Settings(NamedTuple):
@@ -61,6 +63,8 @@ class Settings(NamedTuple):
     robust: int
     small_step: int
     """Up to which rate·curvature·std² a step is small."""
+    widest: int
+    """A row is refused whose prediction has a variance beyond this many Σ x²: the covariance has exploded."""
 
 
 class Recorded(NamedTuple):

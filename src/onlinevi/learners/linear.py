@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -10,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from onlinevi.beliefs import Family, MeanField, Point
+from onlinevi.beliefs import Family, MeanField, Point, named_rows
 from onlinevi.data import Rows, as_events, as_rows, blocks, one_row, typed
 from onlinevi.engine import SUM, Step, Vector
 from onlinevi.engine import loop as linear
@@ -25,7 +26,7 @@ from onlinevi.learners.described import (
     put_numbers,
     sizes_of,
 )
-from onlinevi.learners.state import Plan, State, aligned_copy
+from onlinevi.learners.state import EXPLODED, Plan, State, aligned_copy
 from onlinevi.learners.trace import Events, Forecast, Record, Recorder, Trace
 from onlinevi.losses import Loss
 from onlinevi.rules import Rule
@@ -220,6 +221,8 @@ class Linear(Learner[State]):
                 with np.errstate(over="ignore"):  # what no float holds is refused below
                     vector[:] = doubles
             check_finite(vector, "state")
+        if "magnitude" not in stored.facts["sums"]:  # a file from before it was kept
+            array[SUM.magnitude] = _magnitude_at_most(State(array.copy(), plan))
         return State(array, plan)
 
     def _rows(self, X: Any) -> Rows:
@@ -313,6 +316,16 @@ def forecast_of(loss: Loss, events: Events, scores: Any) -> Forecast:
     return Forecast(events.prediction, events.spread, law.mean, None, None, None, None)
 
 
+def _magnitude_at_most(state: State) -> float:
+    """Σ |e1·a| of a state that did not keep it, from its sums and the box of means; without a box from the last mean."""
+    box, ridge = named_rows(state.plan.prior_and_box), state.plan.loss.ridge
+    ends = np.maximum(np.abs(box.mean_low), np.abs(box.mean_high))
+    furthest = np.linalg.norm(np.where(np.isfinite(ends), ends, np.abs(state.mean)) + np.zeros(state.plan.dim))
+    pulled = 2.0 * ridge * np.sqrt(state.weight_square) * abs(state.expected_loss)
+    steepness = np.sqrt(max(state.gradient_square, 0.0)) + np.sqrt(pulled)
+    return min(float(furthest * np.sqrt(state.count) * steepness), sys.float_info.max)
+
+
 COPIES_LAST = 8
 """A sparse block has so many values for each number of the state: it is copied, and looked through, for every block."""
 
@@ -376,8 +389,14 @@ def reason(plan: Plan, row: Vector, label: float, weight: float) -> str:
     if not plan.loss.valid_label(np.float64(label), *plan.parameters):
         return plan.loss.refuse_label(label)
     largest = np.nanmax(np.abs(row), initial=0.0)
+    seen = f"(label {label}, largest feature {largest:.3g})"
+    if plan.family.correlated:
+        return (
+            f"the step would overflow, or the belief has become {EXPLODED:,.0f} times as wide as its prior {seen}: "
+            f"{plan.loss.overflow_hint}, lower the rate, ridge or prior_std, or use NGVI() or Implicit(), which never widen"
+        )
     ways = f"{plan.loss.overflow_hint}, {'lower the rate, or use float64' if single else 'or lower the rate'}"
-    return f"the step would overflow (label {label}, largest feature {largest:.3g}): {ways}"
+    return f"the step would overflow {seen}: {ways}"
 
 
 _NO_WEIGHTS = np.empty(0)

@@ -16,6 +16,9 @@ from onlinevi.learners.kernels import Features, kernel, speedup_of
 from onlinevi.losses import Loss
 from onlinevi.rules import Adaptive, Rate, Rule
 
+EXPLODED = 1e6
+"""A covariance that has become this many times as wide as its prior is the work of steps too long, not of the rows."""
+
 
 @dataclass(frozen=True)
 class Plan:
@@ -50,6 +53,7 @@ class Plan:
         settings[SETTING.discount] = self.discount
         settings[SETTING.robust] = self.loss.robust or 0.0
         settings[SETTING.small_step] = self.small_step
+        settings[SETTING.widest] = self.widest
         return settings
 
     @cached_property
@@ -90,6 +94,13 @@ class Plan:
         raised = np.any(named_rows(self.prior_and_box).std_low > 0.0)
         acts = self.loss.ridge > 0.0 or self.rule.prior_rate is not None or raised
         return -1.0 if acts else speedup_of(type(self.rule)).limit
+
+    @property
+    def widest(self) -> float:
+        """Beyond which multiple of Σ x² the variance of a prediction is refused; infinite where no step widens a belief."""
+        if not self.family.correlated:
+            return math.inf
+        return float(np.square(EXPLODED * np.max(named_rows(self.prior_and_box).prior_std)))
 
     @cached_property
     def dense_kernel(self) -> Kernel:
@@ -234,6 +245,16 @@ class State:
     def product(self) -> float:
         """Σ ⟨gradient of E_q[loss], (mean, std)⟩ = Σ (e1·a + e2·v²), ridge included."""
         return float(self.array[SUM.product])
+
+    @property
+    def magnitude(self) -> float:
+        """Σ |e1·a|: the summands of ``product`` that can cancel, by which its rounding is known."""
+        return float(self.array[SUM.magnitude])
+
+    @property
+    def weight_square(self) -> float:
+        """Σ row weights²."""
+        return float(self.array[SUM.weight_square])
 
     @property
     def gradient_square(self) -> float:

@@ -44,6 +44,8 @@ class Loss:
     convex: ClassVar[bool] = True
     nonnegative: ClassVar[bool] = True
     """Whether it is nowhere below 0, so that nobody can be beaten by more than what they lost."""
+    at_zero: ClassVar[float] = math.inf
+    """The largest loss that the prediction 0 can have, where ``nonnegative`` is False: without it no regret is certain."""
     quadratic: ClassVar[bool] = False
     """Whether it is (y − z)²: sums of products of the data then tell its total at every point."""
     steepest_at_corners: ClassVar[bool] = False

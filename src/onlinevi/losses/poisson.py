@@ -22,6 +22,7 @@ class Poisson(Loss):
     name: ClassVar[str] = "poisson"
     target: ClassVar[Target] = "counts"
     nonnegative: ClassVar[bool] = False
+    at_zero: ClassVar[float] = 1.0
     steepest_at_corners: ClassVar[bool] = True
     label_rule: ClassVar[str] = "a count ≥ 0"
     lowest_label: ClassVar[float] = 0.0

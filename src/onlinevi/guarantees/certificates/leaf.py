@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 
 from onlinevi.beliefs import named_rows
-from onlinevi.engine import Vector
 from onlinevi.guarantees.certificates.squared_sums import SquaredSums
-from onlinevi.guarantees.certificates.tangents import Tangents, rounding, tangents
+from onlinevi.guarantees.certificates.tangents import Tangents, rounding, tangents, unit_of
 from onlinevi.guarantees.comparator.feasible_set import Ball, Cuboid, FeasibleSet
 from onlinevi.learners import State
 
@@ -19,7 +18,8 @@ from onlinevi.learners import State
 class Certificate:
     """What is certain of the regret of the decisions, Σ ℓ_t(decision_t) − Σ ℓ_t(u), with row weights and ridge as in the loss.
 
-    Every number holds up to ``rounding``; it is the last digits of sums that the state kept in floats.
+    Every bound includes ``rounding``, what floats can have changed in the sums that the state kept: it is certain as it is,
+    and infinite where floats leave nothing certain.
     """
 
     count: int
@@ -33,12 +33,13 @@ class Certificate:
     box: Cuboid
     """The box of means, infinite where the family has none."""
     state: State
+    since: State | None = None
 
     @property
     def regret(self) -> float:
         """No fixed point of the box of means beats the decisions by more than this, in total."""
         self._refuse_unbounded()
-        return self._most(self.box)
+        return float(_certain(self._most(self.box) + self.rounding()))
 
     @property
     def lower_bound(self) -> float:
@@ -51,6 +52,8 @@ class Certificate:
         if points.shape[-1:] != self.tangents.gradient.shape:
             raise ValueError(f"u has shape {points.shape}: needs {len(self.tangents.gradient)} values, one a feature")
         bound = self.tangents.against(points) if self.exact is None else self.loss - self.exact.total(points)
+        with np.errstate(over="ignore", invalid="ignore"):
+            bound = _certain(bound + self._rounding(np.linalg.norm(points, axis=-1)))
         return float(bound) if points.ndim == 1 else bound
 
     def within(self, radius: Any) -> Any:
@@ -59,20 +62,21 @@ class Certificate:
         if not ((radii >= 0.0) & np.isfinite(radii)).all():
             raise ValueError(f"radius={radius!r}: a radius must be ≥ 0 and finite; try 1.0")
         bounds = np.array([self._most(Ball(float(r))) for r in radii.ravel()]).reshape(radii.shape)
+        bounds = _certain(bounds + self._rounding(radii))
         return float(bounds) if radii.ndim == 0 else bounds
 
     def rounding(self, radius: float | None = None) -> float:
-        """How far floats can have moved ``regret``, or with a radius ``within(radius)``, at most.
-
-        A bound for losses ≥ 0 on a bounded box. Without a box the decisions' lengths are not known: an estimate, from the
-        first and the last.
-        """
+        """How far floats can have moved ``regret``, or with a radius ``within(radius)``, at most; part of both."""
         if radius is None:
             self._refuse_unbounded()
             radius = float(np.linalg.norm(np.maximum(np.abs(self.box.low), np.abs(self.box.high))))
-        curved = self.tangents.curvature > 0.0
-        own = 0.0 if self.exact is None else self.exact.rounding(radius)
-        return rounding(self.state, radius, _furthest(self.state), curved=curved) + own
+        return float(self._rounding(radius))
+
+    def _rounding(self, lengths: Any) -> Any:
+        states = [self.state] if self.since is None else [self.state, self.since]
+        if self.exact is not None:  # of the learner's sums only the loss counts
+            return sum(unit_of(state) * abs(state.loss) for state in states) + self.exact.rounding(lengths)
+        return sum(rounding(state, lengths, curved=self.tangents.curvature > 0.0) for state in states)
 
     def _most(self, feasible: FeasibleSet) -> float:
         return self.tangents.most(feasible) if self.exact is None else self.loss - self.exact.least(feasible)
@@ -109,7 +113,12 @@ def of_leaf(state: State, since: State | None, exact: SquaredSums | None) -> Cer
         _check_exact(exact, state, count)
         form = "exact"
     box = Cuboid(*(np.broadcast_to(end, (plan.dim,)) for end in named_rows(plan.prior_and_box)[2:4]))
-    return Certificate(count, loss, form, tangents(state, since, curved=curved), exact, box, state)
+    return Certificate(count, loss, form, tangents(state, since, curved=curved), exact, box, state, since)
+
+
+def _certain(bounds: Any) -> Any:
+    """Where sums have overflowed, nothing is."""
+    return np.where(np.isnan(bounds), np.inf, bounds)
 
 
 def _form(state: State, since: State | None) -> tuple[str, bool]:
@@ -134,17 +143,3 @@ def _check_exact(exact: SquaredSums, state: State, count: int) -> None:
             f"the exact sums hold {exact.count} rows of {len(exact.products)} features, the certificate speaks of {count} "
             f"of {state.plan.dim}: update them with the same rows"
         )
-
-
-def _furthest(state: State) -> float:
-    """How long (mean, std) can have been: by the box, or without one by the first belief and the last."""
-    box = named_rows(state.plan.prior_and_box)
-    dim, mean, std = state.plan.dim, state.mean, state.std
-    ends = np.maximum(np.abs(box.mean_low), np.abs(box.mean_high))
-    start = state.plan.family.init(dim)
-
-    def longest(bounds: Vector, first: Vector, last: Vector) -> float:
-        limits = np.where(np.isfinite(bounds), bounds, np.maximum(np.abs(first), np.abs(last)))
-        return float(np.linalg.norm(np.broadcast_to(limits, (dim,))))
-
-    return float(np.hypot(longest(ends, start.mean, mean), longest(box.std_high, start.std, std)))

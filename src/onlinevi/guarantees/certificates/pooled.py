@@ -48,13 +48,17 @@ class PooledCertificate:
         return self._least([live.within(radius) for live in self.learners])
 
     def rounding(self, radius: float | None = None) -> float:
-        """How far floats can have moved ``regret``, or with a radius ``within(radius)``, at most; as for one learner."""
-        own = (FORMULA + 2.0 * UNIT * (self.count + 8.0)) * abs(self.loss)
-        return own + max(live.rounding(radius) for live in self.learners)
+        """How far floats can have moved ``regret``, or with a radius ``within(radius)``, at most; part of both."""
+        return self._own_rounding + max(live.rounding(radius) for live in self.learners)
+
+    @property
+    def _own_rounding(self) -> float:
+        """Of the pooled loss."""
+        return (FORMULA + 2.0 * UNIT * (self.count + 8.0)) * abs(self.loss)
 
     def _least(self, bounds: list[Any]) -> Any:
         excess = [self.loss - live.loss + np.asarray(bound) for live, bound in zip(self.learners, bounds, strict=True)]
-        least = np.min(excess, axis=0)
+        least = np.min(excess, axis=0) + self._own_rounding
         return float(least) if least.ndim == 0 else least
 
     @property

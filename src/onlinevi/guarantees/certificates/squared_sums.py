@@ -84,10 +84,11 @@ class SquaredSums:
             point = feasible.nearest(point + feasible.newton_step(point, gradient, firm))
         return best
 
-    def rounding(self, comparator: float) -> float:
-        """How much rounding can change the total at a point of this length, at most."""
-        size = 2.0 * self.labels + comparator**2 * (2.0 * float(np.trace(self.rows)) + self.ridge * self.weight)
-        return 2.0 * UNIT * (self.count + len(self.products) + 8.0) * size + CLOSE * self.labels
+    def rounding(self, comparator: Any) -> Any:
+        """How much rounding can change the total at points of these lengths, or the least in their ball, at most."""
+        # Twice: a total, and the tangent there by which ``least`` goes below it.
+        size = 2.0 * self.labels + np.square(comparator) * (2.0 * float(np.trace(self.rows)) + self.ridge * self.weight)
+        return 4.0 * UNIT * (self.count + len(self.products) + 8.0) * size + CLOSE * self.labels
 
     @property
     def _hessian(self) -> Vector:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from onlinevi.beliefs import named_rows
 from onlinevi.engine import Vector
 from onlinevi.guarantees.comparator.feasible_set import FeasibleSet
 from onlinevi.learners import State
@@ -29,7 +30,8 @@ class Tangents:
     def against(self, points: Any) -> Any:
         """The bound at one point, or at each row of a matrix."""
         points = np.asarray(points, dtype=float)
-        return self.constant - points @ self.gradient - 0.5 * self.curvature * np.sum(points * points, axis=-1)
+        with np.errstate(over="ignore", invalid="ignore"):
+            return self.constant - points @ self.gradient - 0.5 * self.curvature * np.sum(points * points, axis=-1)
 
     def most(self, feasible: FeasibleSet) -> float:
         """The bound against every point of the set: a closed form."""
@@ -62,18 +64,43 @@ def _sum_of_means(state: State) -> Vector:
     return state.count * state.average_mean
 
 
-def rounding(state: State, comparator: float, furthest: float, *, curved: bool) -> float:
-    """How much rounding can change the bound at a comparator of this length, at most, for decisions up to ``furthest`` long.
+def unit_of(state: State) -> float:
+    """The share of the sizes of its summands by which a sum of a state can be off; infinite where floats say nothing.
 
-    A sum of n terms errs by n·2⁻⁵³ of their sizes, in float32 by n·2⁻²⁴, and by Cauchy–Schwarz
-    Σ ‖gradient_t‖ ≤ √(n·Σ ‖gradient_t‖²). What a prediction lost to rounding costs nothing: the tangent is taken at the
-    prediction that was made.
+    A sum of n terms errs by n·u/(1 − n·u) of their sizes, u = 2⁻⁵³ or in float32 2⁻²⁴, whatever the order.
     """
-    unit = FORMULA + float(np.finfo(state.plan.dtype).eps) * (state.count + state.plan.dim + 8.0)
-    steepness = np.sqrt(state.count * state.gradient_square)
-    size = abs(state.expected_loss) + abs(state.loss) + (comparator + 2.0 * furthest) * steepness
-    if state.plan.missing:  # Σ e2·missing_variance is at most Σ (e1·a + e2·v²) + Σ |e1·a|
-        size += abs(state.product) + furthest * steepness
-    if curved:  # the sum of means is kept as t·(new − old mean): each addition errs by up to t·2⁻⁵³ of a mean
-        size += state.plan.loss.ridge * state.count * (comparator + furthest) ** 2
-    return float(unit * size)
+    share = FORMULA + float(np.finfo(state.plan.dtype).eps) * (state.count + state.plan.dim + 8.0)
+    return share / (1.0 - share) if share < 1.0 else np.inf
+
+
+def rounding(state: State, comparator: Any, *, curved: bool) -> Any:
+    """How much rounding can change the bound at comparators of these lengths, at most; ``curved`` as in ``tangents``.
+
+    It is ``unit_of`` the sizes of all summands, and these follow from the sums themselves: of Σ (e1·a + e2·v²) only e1·a
+    can be below 0, and Σ |e1·a| is kept. By Cauchy–Schwarz Σ ‖gradient_t‖ ≤ √(n·Σ ‖gradient_t‖²). What a prediction lost to
+    rounding costs nothing: the tangent is taken at the prediction that was made.
+    """
+    loss = state.plan.loss
+    lengths = np.asarray(comparator, dtype=float)
+    with np.errstate(over="ignore", invalid="ignore"):
+        products = abs(state.product) + 2.0 * state.magnitude
+        above = 0.0 if loss.nonnegative else products + state.weight * loss.at_zero  # E_t ≤ ℓ_t(0) + its product
+        expected = abs(state.expected_loss) + 2.0 * above
+        pulled = loss.ridge * products  # at least Σ weight·ridge²·‖(mean, std)‖²: of a product all but e1·a is ≥ 0
+        # With a ridge its part of the gradients may have cancelled the rest, and their squares in the sum too.
+        steepness = np.sqrt(state.count * max(state.gradient_square, 0.0))
+        if loss.ridge > 0.0:
+            steepness = 2.0 * (steepness + np.sqrt(state.count * np.sqrt(state.weight_square) * pulled))
+        sizes = expected + abs(state.loss) + 2.0 * above + products + lengths * (steepness + np.sqrt(state.weight * pulled))
+        if curved:  # the sum of means is kept as t·(new − old mean): each addition errs by up to t·2⁻⁵³ of a mean
+            sizes = sizes + loss.ridge * (state.square + state.count * np.square(lengths + _furthest(state)))
+        changed = unit_of(state) * sizes
+    return np.where(np.isnan(changed), np.inf, changed)
+
+
+def _furthest(state: State) -> float:
+    """How long a mean can have been: by the box, or by Σ ‖(mean, std)‖², which is kept with a ridge."""
+    box = named_rows(state.plan.prior_and_box)
+    ends = np.broadcast_to(np.maximum(np.abs(box.mean_low), np.abs(box.mean_high)), (state.plan.dim,))
+    seen = np.sqrt(state.square) + np.linalg.norm(state.mean)
+    return float(min(np.linalg.norm(ends), seen))

@@ -157,6 +157,7 @@ def one_event(parts: Parts, set_to: Settings, running: Running, x: Real, y: Real
         SUM.square: jnp.where(settings[SETTING.ridge] > 0.0, outcome.size, 0.0),
         SUM.sloped: 0.0,
         SUM.slope_square: 0.0,
+        SUM.magnitude: jnp.abs(outcome.product),
         SUM.largest_square: jnp.maximum(outcome.gradient_square - running.head[SUM.largest_square], 0.0),
     }
     head = running.head + jnp.stack([sums[place] for place in range(len(SUM))])
