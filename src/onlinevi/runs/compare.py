@@ -119,8 +119,10 @@ class Comparison:
         if not asked:
             raise ValueError("; ".join(self.unfit.values()) or "no rule to compare: name one at least")
         self.rejected = Rejected(bad_rows)
-        self.stream: Stream = open_stream(source, bad=self.rejected, skip_rows=settings.first_row, end_row=settings.end_row)
-        seen = self.stream.peek(settings.look)
+        self.stream: Stream = open_stream(
+            source, bad=self.rejected, skip_rows=settings.first_row, end_row=settings.end_row, **settings.reading
+        )
+        seen = settings.first_rows(self.stream)
         self.schema = settings.schema(seen)
         self.columns = first_look(self.schema, seen)
         """What the first rows were taken for."""

@@ -10,7 +10,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-from onlinevi.adapters.cli import bounds, compare, models, paper, run
+from onlinevi.adapters.cli import bounds, compare, look, models, paper, run
 from onlinevi.adapters.cli.options import import_parts
 from onlinevi.engine import __version__
 
@@ -48,6 +48,6 @@ def command_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"onlinevi {__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    for command in (run, compare, models, paper, bounds):
+    for command in (run, look, compare, models, paper, bounds):
         command.add(commands)
     return parser
