@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from onlinevi.data import open_stream
 from onlinevi.data.formats import csv as csv_files
-from onlinevi.data.sources import Skip
+from onlinevi.data.sources import BadInput, Skip
 
 pytest.importorskip("pyarrow")
 
@@ -113,3 +113,31 @@ def test_a_lone_carriage_return_ends_a_row(tmp_path: Path) -> None:
     assert bad.count == 2
     assert bad.first is not None
     assert (bad.first.row, bad.first.text) == (2, "5")
+
+
+@pytest.mark.parametrize("encoding", ["latin-1", "cp1252", "utf-16", "utf-8"])
+def test_text_of_other_encodings_is_read(tmp_path: Path, encoding: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = "größe;ort\n" + "".join(f"{t};Köln\n" for t in range(50))
+    (tmp_path / "r.csv").write_bytes(text.encode(encoding))
+    for chunk in (1 << 20, 7):
+        monkeypatch.setattr("onlinevi.data.formats.base.CHUNK", chunk)
+        with open_stream(tmp_path / "r.csv", encoding=encoding) as stream:
+            batches = list(stream)
+        assert list(batches[0].columns) == ["größe", "ort"]
+        assert [town for batch in batches for town in batch.columns["ort"].to_pylist()] == ["Köln"] * 50
+    with (
+        pytest.raises(BadInput, match="is none that is known; try latin-1"),
+        open_stream(tmp_path / "r.csv", encoding="x") as s,
+    ):
+        next(s)
+
+
+def test_a_file_without_a_header_may_have_names_of_places(tmp_path: Path) -> None:
+    (tmp_path / "r.csv").write_text("\n1,2\n3,4\n")
+    with pytest.raises(BadInput, match="--no-header"), open_stream(tmp_path / "r.csv") as stream:
+        next(stream)
+    with open_stream(tmp_path / "r.csv", names=()) as stream:
+        assert {name: values.to_pylist() for name, values in next(stream).columns.items()} == {
+            "column_0": ["1", "3"],
+            "column_1": ["2", "4"],
+        }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import itertools
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -188,3 +189,53 @@ def test_an_odd_cell_is_a_bad_row_of_a_column_of_numbers(tmp_path: Path, capsys:
     assert json.loads(told.out)["bad_rows"] == 1
     assert main(call) == 2, "where bad rows stop a run"
     assert "row 100, column 'a': needs a finite number; it reads '1.2.3'" in capsys.readouterr().err
+
+
+def test_columns_are_told_and_may_be_told_otherwise(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal(200)
+    lines = [f"{x:.3f};u{t};{'ja' if x > 0 else 'nein'}".replace(".", ",") for t, x in enumerate(X.tolist())]
+    (tmp_path / "r.csv").write_bytes(("größe;id;y\n" + "\n".join(lines) + "\n").encode("latin-1"))
+    call = [str(tmp_path / "r.csv"), "--target", "y", "--encoding", "latin-1"]
+    assert main(["look", *call]) == 0
+    looked = capsys.readouterr().out
+    assert main(["run", *call, "--rule", "implicit", "--out", str(tmp_path / "o"), "--json"]) == 0
+    ran = capsys.readouterr()
+    assert json.loads(ran.out)["hindsight"] is None or json.loads(ran.out)["events"] == 200
+    for line in ("größe  decimal-comma        0", "id     category             0      200", "! id has a name of its own"):
+        assert line in looked
+        assert line in ran.err
+    assert main(["run", *call, "--rule", "implicit", "--kinds", "größe=number,id=drop", "--json"]) == 0
+    dropped = capsys.readouterr()
+    assert json.loads(dropped.out)["error_rate"] < 0.15
+    assert json.loads(dropped.out)["hindsight"] is not None, "read once more in the same way"
+    assert main(["predict", str(tmp_path / "o" / "model.ovi"), str(tmp_path / "r.csv")]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == 201
+    assert main(["look", *call[:1], "--encoding", "latin-1", "--json"]) == 0
+    assert [column["name"] for column in json.loads(capsys.readouterr().out)["columns"]] == ["größe", "id", "y"]
+    with pytest.raises(SystemExit):
+        main(["run", *call, "--kinds", "id=colour"])
+    assert "needs column=kind" in capsys.readouterr().err
+
+
+def test_a_file_without_a_header_can_be_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "r.csv").write_text("".join(f"{t % 7},{t % 3},{t % 2}\n" for t in range(60)))
+    call = ["run", str(tmp_path / "r.csv"), "--rule", "implicit", "--json"]
+    assert main([*call, "--target", "column_2"]) == 2
+    assert "--no-header" in capsys.readouterr().err
+    assert main([*call, "--target", "column_2", "--no-header"]) == 0
+    first = json.loads(capsys.readouterr().out)
+    assert main([*call, "--target", "y", "--names", "a,b,y", "--delimiter", ","]) == 0
+    assert json.loads(capsys.readouterr().out)["average_loss"] == first["average_loss"]
+
+
+def test_where_all_is_told_no_row_is_waited_for(tmp_path: Path) -> None:
+    from onlinevi.data import open_stream
+
+    (tmp_path / "r.csv").write_text("a,b,y\n" + "1,x,0\n" * 30)
+    told = Settings("y", classes=("0", "1"), kinds={"a": "number", "b": "drop"})
+    with open_stream(tmp_path / "r.csv") as stream:
+        assert sum(map(len, told.first_rows(stream))) == 1
+        for less in (replace(told, kinds={"a": "number"}), replace(told, classes=()), replace(told, look=20)):
+            assert sum(map(len, less.first_rows(stream))) == (1 if less.classes and len(less.kinds) == 2 else 30)
+    assert Settings(**json.loads(json.dumps(told.to_json()))) == told

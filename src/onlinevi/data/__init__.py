@@ -18,10 +18,13 @@ from onlinevi.data.rows import (
     typed,
 )
 from onlinevi.data.schema import (
+    KINDS,
     MOST_CLASSES,
+    NUMBERS,
     ONE,
     Columns,
     Encoded,
+    Kind,
     Schema,
     Seen,
     Task,
@@ -50,8 +53,10 @@ from onlinevi.data.values import MISSING, arrow
 __all__ = [
     "BLOCK_VALUES",
     "FIRST_LOOK",
+    "KINDS",
     "MISSING",
     "MOST_CLASSES",
+    "NUMBERS",
     "ONE",
     "PACKED_SUFFIXES",
     "STANDARD_INPUT",
@@ -64,6 +69,7 @@ __all__ = [
     "Encoded",
     "Events",
     "Format",
+    "Kind",
     "Part",
     "Policy",
     "Position",

@@ -61,6 +61,7 @@ class Reading:
     end_row: int | None
     delimiter: str | None
     names: Sequence[str] | None
+    encoding: str | None
     wants: Callable[[str], bool]
 
     def __post_init__(self) -> None:
@@ -141,7 +142,9 @@ class Stream:
                 self.live = part.live
                 content = Content(part, self._digest)
                 part_format = format_of(content, reading.format)
-                options = ReadOptions(self.numbers, reading.delimiter, reading.names, reading.batch_rows, reading.wants)
+                options = ReadOptions(
+                    self.numbers, reading.delimiter, reading.names, reading.encoding, reading.batch_rows, reading.wants
+                )
                 for piece in part_format.read(content, options):
                     if part_format.same_columns and piece.columns:
                         columns = columns or set(piece.columns)
@@ -193,6 +196,7 @@ def open_stream(
     resume: Position | None = None,
     delimiter: str | None = None,
     names: Sequence[str] | None = None,
+    encoding: str | None = None,
     wants: Callable[[str], bool] | None = None,
 ) -> Stream:
     """Open a file, a folder of parts, ``-`` for standard input, or another source, as batches of at most ``batch_rows`` rows.
@@ -200,11 +204,13 @@ def open_stream(
     ``format`` is csv, ndjson, parquet, arrow or libsvm, or a format of your own; None finds out. ``bad`` says what becomes of
     rows that cannot be read: ``Stop()`` (the default), ``Skip()``, ``Collect(path)``, or any function. ``skip_rows`` leaves
     out the first rows, ``end_row`` the row of this number, counted from 0, and all behind it; ``resume`` skips up to a
-    position of an earlier stream, and refuses a source whose bytes up to there have changed. ``delimiter`` and ``names`` are
-    for CSV: names for a file without a header. ``wants`` says which columns will be used: of others a list is no bad row.
+    position of an earlier stream, and refuses a source whose bytes up to there have changed. ``delimiter``, ``names``
+    and ``encoding`` are for CSV: names for a file without a header, none of them for ``column_0``, ``column_1`` …, and the
+    encoding of one that is not UTF-8. ``wants`` says which columns will be used: of others a list is no bad row.
     """
     if resume is not None and skip_rows:
         raise ValueError(f"skip_rows={skip_rows} beside resume: a position brings its own number of rows; give one of them")
     first = skip_rows if resume is None else resume.rows
-    reading = Reading(format, batch_rows, bad or Stop(), first, end_row, delimiter, names, wants or (lambda name: True))
+    wanted = wants or (lambda name: True)
+    reading = Reading(format, batch_rows, bad or Stop(), first, end_row, delimiter, names, encoding, wanted)
     return Stream(Files(source) if isinstance(source, str | Path) else source, reading, Digest(resume))

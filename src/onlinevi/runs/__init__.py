@@ -25,13 +25,14 @@ from onlinevi.runs.report.page import write_report
 from onlinevi.runs.report.results import Results
 from onlinevi.runs.results import results_of
 from onlinevi.runs.run import Run, Stopped, Stopper
-from onlinevi.runs.settings import DEFAULT_LOSS, Settings
+from onlinevi.runs.settings import DEFAULT_LOSS, DROP, Settings
 from onlinevi.runs.summary import summarise
 from onlinevi.runs.warm import warm_for, warm_task
 from onlinevi.runs.writers import STANDARD_OUTPUT, TextTable, check_format, open_table, print_rows
 
 __all__ = [
     "DEFAULT_LOSS",
+    "DROP",
     "STANDARD_OUTPUT",
     "Comparison",
     "InHindsight",

@@ -127,10 +127,10 @@ class Comparison:
                     bad=self.rejected,
                     skip_rows=settings.first_row,
                     end_row=settings.end_row,
-                    wants=settings.wants,
+                    **settings.reading,
                 )
             )
-            seen = self.stream.peek(settings.look)
+            seen = settings.first_rows(self.stream)
             self.schema = settings.schema(seen)
             self.columns = first_look(self.schema, seen)
             """What the first rows were taken for."""

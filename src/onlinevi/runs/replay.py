@@ -30,7 +30,7 @@ def replay(job: Job, source: str, stopper: Stopper, most: int | None) -> tuple[A
     kept, last = 0, None
     # From the first row on, and refused if the bytes are not those read before.
     start = job.position._replace(rows=job.settings.first_row)
-    with open_stream(source, bad=Skip(), end_row=job.settings.end_row, resume=start, wants=job.settings.wants) as stream:
+    with open_stream(source, bad=Skip(), end_row=job.settings.end_row, resume=start, **job.settings.reading) as stream:
         for state, Z, y in _prepared(job, stream, stopper):
             last = state
             kept += Z.nnz if hasattr(Z, "tocsr") else Z.size

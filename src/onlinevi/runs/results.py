@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from onlinevi.data import NUMBERS
 from onlinevi.engine import Vector, __version__
 from onlinevi.runs.hindsight import InHindsight
 from onlinevi.runs.job import Job
@@ -192,6 +193,6 @@ def _data(job: Job) -> list[Column] | None:
     inputs, schema, columns = job.state.inputs, job.schema, []
     for place in range(min(schema.width, inputs.dim, SHOWN)):
         kind = schema.kind(place)
-        missing = int(inputs.lag[place]) if kind == "number" else 0
+        missing = int(inputs.lag[place]) if kind in NUMBERS else 0
         columns.append(Column(schema.name(place), str(kind), float(inputs.mean[place]), float(inputs.std[place]), missing))
     return columns

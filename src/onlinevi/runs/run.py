@@ -25,7 +25,7 @@ from onlinevi.runs.settings import Settings
 from onlinevi.runs.writers import ArrowTable, StandardOutput, TextFile, open_table
 
 Ended: TypeAlias = Literal["end", "interrupted", "bad row"]
-SAME_COLUMNS = ("target", "task", "missing", "keep", "drop", "max_categories", "hash_bits")
+SAME_COLUMNS = ("target", "task", "missing", "keep", "drop", "max_categories", "hash_bits", "kinds", "decimal")
 """The settings that make the columns of a run what they are."""
 
 Watch: TypeAlias = Callable[[Job, Stream], None]
@@ -118,7 +118,7 @@ class Run:
                     skip_rows=first,
                     end_row=settings.end_row,
                     resume=position,
-                    wants=settings.wants,
+                    **settings.reading,
                 )
             )
             if before is None and after is not None:
@@ -135,7 +135,7 @@ class Run:
 
     def _started(self, settings: Settings, rejected: Rejected) -> Job:
         if settings.prepare_like is None:
-            seen = self.stream.peek(settings.look)
+            seen = settings.first_rows(self.stream)
             job = Job(settings, settings.schema(seen), rejected=rejected)
             self.columns = first_look(job.schema, seen)
             return job

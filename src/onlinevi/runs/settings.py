@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, is_dataclass
-from typing import Any, Literal
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, is_dataclass
+from typing import Any, Literal, cast
 
-from onlinevi.data import FIRST_LOOK, MOST_CLASSES, Batch, Columns, Schema, Task, named_classes
+from onlinevi.data import FIRST_LOOK, MOST_CLASSES, Batch, Columns, Kind, Schema, Stream, Task, named_classes
 from onlinevi.engine import look_up
 from onlinevi.learners import Calibration, Inputs, Learner, OneVsRest, choose, family_of, losses_of
 from onlinevi.losses import Loss, Pinball, Target
@@ -17,6 +17,8 @@ from onlinevi.rules import Rule
 DEFAULT_LOSS: dict[Target, str] = {"classes": "logistic", "numbers": "squared", "counts": "poisson", "quantile": "pinball"}
 """What is paid by default, for each class of task."""
 
+DROP = "drop"
+"""What ``kinds`` says of a column that is not to be used."""
 WIDEST_FULL = 5_000
 """Columns of a full covariance: 100 MB."""
 LEAST_BYTES = 160
@@ -39,7 +41,9 @@ class Settings:
     ``coverage`` that of intervals, ``delay`` how many rows late labels come; the others are those of ``Columns``.
 
     ``classes`` are the labels in the order of their codes; none: those of the first rows, and others join. ``look`` is how
-    many rows are waited for before the first is learned from, to tell what columns and labels are.
+    many rows are waited for before the first is learned from, to tell what columns and labels are; one is enough where
+    ``kinds`` tells it of all columns, and the task of the labels is told. A column of kind "drop" is dropped. ``delimiter``,
+    ``encoding`` and ``names`` are those of ``open_stream``.
 
     ``first_row`` and ``end_row`` are the part of the source that is used, the latter not included. ``prepare_like`` is a model
     whose columns and moments are taken over and stay as they are, so that what several runs learn can be merged.
@@ -63,11 +67,18 @@ class Settings:
     prepare_like: str | None = None
     classes: tuple[str, ...] = ()
     look: int = FIRST_LOOK
+    kinds: Mapping[str, str] = field(default_factory=dict)
+    decimal: Literal[".", ","] | None = None
+    delimiter: str | None = None
+    encoding: str | None = None
+    names: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "keep", tuple(self.keep))
         object.__setattr__(self, "drop", tuple(self.drop))
         object.__setattr__(self, "classes", tuple(self.classes))
+        object.__setattr__(self, "kinds", dict(self.kinds))
+        object.__setattr__(self, "names", None if self.names is None else tuple(self.names))
         if self.look < 1:
             raise ValueError(f"look={self.look}: needs a number of rows from 1")
         if self.classes and self.task not in (None, "classes"):
@@ -92,10 +103,26 @@ class Settings:
         return Columns(
             missing=self.missing,
             keep=self.keep,
-            drop=self.drop,
+            drop=(*self.drop, *(name for name, kind in self.kinds.items() if kind == DROP)),
+            kinds={name: cast(Kind, kind) for name, kind in self.kinds.items() if kind != DROP},
+            decimal=self.decimal,
             max_categories=self.max_categories,
             hash_bits=self.hash_bits,
         )
+
+    @property
+    def reading(self) -> dict[str, Any]:
+        """How the source is to be read, for ``open_stream``."""
+        return {"delimiter": self.delimiter, "encoding": self.encoding, "names": self.names, "wants": self.wants}
+
+    def first_rows(self, stream: Stream) -> tuple[Batch, ...]:
+        """The rows by which columns and labels are known: one, where all is told."""
+        first = stream.peek(1)
+        told = {self.target, *self.kinds, *self.drop}
+        columns = {name for batch in first for name in batch.columns if not self.keep or name in self.keep}
+        if columns and columns <= told and isinstance(self._told(), Task):
+            return first
+        return stream.peek(self.look)
 
     def wants(self, column: str) -> bool:
         """Whether a column is used, to predict from or as what is predicted."""
@@ -165,7 +192,8 @@ class Settings:
             )
 
     def to_json(self) -> dict[str, Any]:
-        return asdict(self) | {name: list(getattr(self, name)) for name in ("keep", "drop", "classes")}
+        lists = {name: list(value) for name, value in asdict(self).items() if isinstance(value, tuple)}
+        return asdict(self) | lists
 
 
 def _check_storable(kind: type, given: str, argument: str) -> None:

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from onlinevi.adapters.cli import bounds, compare, models, paper, run, warm
+from onlinevi.adapters.cli import bounds, compare, look, models, paper, run, warm
 from onlinevi.adapters.cli.options import import_parts
 from onlinevi.engine import __version__
 
@@ -103,7 +103,7 @@ def command_parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"onlinevi {__version__}")
     parser.add_argument("--debug", action="store_true", help=DEBUG)
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    for command in (run, compare, models, paper, bounds, warm):
+    for command in (run, look, compare, models, paper, bounds, warm):
         command.add(commands)
     for command_itself in commands.choices.values():  # wherever in the call it is said
         command_itself.add_argument("--debug", action="store_true", help=DEBUG)

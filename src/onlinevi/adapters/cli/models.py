@@ -67,7 +67,7 @@ def _predict(options: argparse.Namespace) -> int:
         {"MODEL": options.model, "FILE": options.file}, {"-o": options.out, "--bad-rows": bad_rows_file(options.bad_rows)}
     )
     job, rejected = load_job(options.model), Rejected(options.bad_rows)
-    with closing(rejected), open_stream(options.file, bad=rejected, wants=job.schema.wants) as stream:
+    with closing(rejected), open_stream(options.file, bad=rejected, **job.settings.reading) as stream:
         if absent := absent_columns(job, stream):
             print(f"not in {options.file}, so missing in every row: {', '.join(absent)}", file=sys.stderr)
         columns = columns_of(job.kind, labels=False)

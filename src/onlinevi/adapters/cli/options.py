@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any, TypeAlias, get_args
 
 from onlinevi.beliefs import Family
-from onlinevi.data import FIRST_LOOK, Seen, replace_text
+from onlinevi.data import FIRST_LOOK, KINDS, Seen, replace_text
 from onlinevi.engine import named
 from onlinevi.learners import losses_of
 from onlinevi.losses import Target
 from onlinevi.rules import Rule
-from onlinevi.runs import DEFAULT_LOSS, Settings
+from onlinevi.runs import DEFAULT_LOSS, DROP, Settings
 
 Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 """What a command is added to."""
@@ -36,8 +36,15 @@ SETTINGS = (
     "max_categories",
     "hash_bits",
     "look",
+    "kinds",
+    "decimal",
+    "delimiter",
+    "encoding",
+    "names",
 )
 """The options that are settings of a run under the same name."""
+SHOWN = 40
+"""Columns that a table shows."""
 OF_YOURS = "or one of yours as package.module:Class"
 
 
@@ -119,6 +126,42 @@ def add_settings(command: argparse.ArgumentParser) -> None:
         "--rows", type=_range, default=(0, None), metavar="A:B", help="only rows A to B − 1, counted from 0 (default: all)"
     )
     add_bad_rows(columns)
+    add_reading(columns)
+
+
+def add_reading(columns: argparse._ActionsContainer) -> None:
+    """Add how a file is written, and what its columns hold."""
+    columns.add_argument(
+        "--kinds",
+        type=_kinds,
+        default={},
+        metavar="A=KIND,B=KIND",
+        help=f"what columns hold, where the guess is wrong: {', '.join(KINDS)}, or {DROP} to leave one out",
+    )
+    columns.add_argument(
+        "--decimal", choices=(".", ","), help="what numbers have before their decimals (default: by their looks)"
+    )
+    columns.add_argument(
+        "--delimiter", metavar="C", help="what stands between the columns of a CSV file (default: by its header)"
+    )
+    columns.add_argument("--encoding", metavar="NAME", help="of a CSV file that is not UTF-8, as latin-1, cp1252 or utf-16")
+    header = columns.add_mutually_exclusive_group()
+    header.add_argument("--names", type=names, metavar="A,B", help="the columns of a CSV file without a header")
+    header.add_argument(
+        "--no-header",
+        dest="names",
+        action="store_const",
+        const=(),
+        help="the CSV file has no header: its columns are column_0, column_1, …",
+    )
+
+
+def _kinds(text: str) -> dict[str, str]:
+    pairs = [part.rpartition("=") for part in names(text)]
+    wrong = next((kind for name, _, kind in pairs if not name or kind not in (*KINDS, DROP)), None)
+    if wrong is not None:
+        raise argparse.ArgumentTypeError(f"{text!r}: needs column=kind, the kind one of {', '.join(KINDS)}, {DROP}")
+    return {name.strip(): kind for name, _, kind in pairs}
 
 
 def _losses() -> str:
@@ -180,10 +223,20 @@ def settings_of(options: argparse.Namespace, rule: str = "auto", family: str | N
 
 
 def tell_columns(columns: Sequence[Seen]) -> None:
-    """Say on stderr what is odd about the columns."""
-    for column in columns:
-        for warning in column.warnings:
-            print(warning, file=sys.stderr)
+    """Say on stderr what columns were taken for, and what is odd about them."""
+    print("\n".join(told_columns(columns)), file=sys.stderr)
+
+
+def told_columns(columns: Sequence[Seen]) -> list[str]:
+    """A table of what columns were taken for, and a line for each warning."""
+    width = min(max([6, *(len(column.name) for column in columns)]), 32)
+    lines = [f"  {'column':{width}} {'taken for':13} {'missing':>8} {'distinct':>8}"] if columns else []
+    for column in columns[:SHOWN]:
+        kind = column.kind or "no value yet"
+        lines.append(f"  {column.name[:width]:{width}} {kind:13} {column.missing:>8,} {column.distinct:>8,}")
+    if len(columns) > SHOWN:
+        lines.append(f"  … and {len(columns) - SHOWN:,} more; onlinevi look --json has them all")
+    return lines + [f"  ! {warning}" for column in columns for warning in column.warnings]
 
 
 def names(text: str) -> tuple[str, ...]:

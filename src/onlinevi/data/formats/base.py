@@ -57,7 +57,9 @@ class ReadOptions(NamedTuple):
     """Columns of text to be read as floats; looked at before each block, since it may grow."""
     delimiter: str | None = None
     names: Sequence[str] | None = None
-    """The columns of a file without a header."""
+    """The columns of a file without a header; of one without names, their places are their names."""
+    encoding: str | None = None
+    """Of text that is not UTF-8."""
     batch_rows: int = 8192
     wants: Callable[[str], bool] = lambda name: True
     """Whether a column will be used; what cannot be read in others does not matter."""

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from onlinevi.data.formats.base import Format, Piece, ReadOptions, text_blocks
-from onlinevi.data.sources import BadInput, Content, Refused
+from onlinevi.data.sources import BadInput, Content, Decoded, Refused
 from onlinevi.data.values import MISSING, arrow
 
 DELIMITERS = (",", ";", "\t", "|")
@@ -40,13 +40,17 @@ class CSV(Format):
     written_suffixes = (".csv",)
 
     def read(self, content: Content, options: ReadOptions) -> Iterator[Piece]:
+        if options.encoding is not None:
+            content = Decoded(content, options.encoding)
         grammar = _grammar(options.delimiter or _sniffed(content))
-        names = None if options.names is None else _checked(content, options.names)
+        names = _checked(content, options.names) if options.names else None
         line = 1
         for block in text_blocks(content, grammar.cut):
             line += block.count(b"\n")
-            if names is None:
+            if names is None and options.names is None:
                 names, block = _header(content, grammar, block)
+            elif names is None:
+                names = _places(grammar, block)
             if names is not None:
                 piece = _piece(_Block(content.name, line - block.count(b"\n"), block, names, grammar), options.numbers)
                 if piece.count:
@@ -153,7 +157,7 @@ def _parsed_utf8(block: _Block, numbers: Set[str]) -> Piece:
         try:
             record.decode()
         except UnicodeDecodeError as error:
-            reason = f"not UTF-8 at byte {error.start}; convert the file, for instance by iconv -f latin1 -t utf-8"
+            reason = f"not UTF-8 at byte {error.start}; tell its encoding, as --encoding latin-1"
             refused.append(Refused(block.source, number, None, reason, record.decode(errors="replace").rstrip(), line))
         else:
             good.append(record)
@@ -213,8 +217,20 @@ def _header(content: Content, grammar: _Grammar, block: bytes) -> tuple[tuple[st
     except csv.Error as error:
         raise BadInput(f"{content.name}: its first line is no header ({error})") from error
     if all(_is_number(name) for name in names):
-        raise BadInput(f"{content.name}: the first line holds numbers, no header: give names=, one a column ({len(names)})")
+        raise BadInput(
+            f"{content.name}: the first line holds numbers, no header: name the {len(names)} columns by names= (--names A,B), "
+            "or take their places for names by names=() (--no-header)"
+        )
     return _checked(content, names), block[match.end() :]
+
+
+def _places(grammar: _Grammar, block: bytes) -> tuple[str, ...] | None:
+    """Names for the columns of a file that has none, as many as its first row has fields; no names yet where that is blank."""
+    match = grammar.record.match(block.lstrip(b"\r\n"))
+    if match is None or not match.group().strip(b"\r\n"):
+        return None
+    fields = next(csv.reader([match.group().decode(errors="replace")], delimiter=grammar.delimiter))
+    return tuple(f"column_{place}" for place in range(len(fields)))
 
 
 def _is_number(text: str) -> bool:

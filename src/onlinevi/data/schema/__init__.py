@@ -17,15 +17,19 @@
 """
 
 from onlinevi.data.schema.encoder import Encoded, encode
+from onlinevi.data.schema.kinds import KINDS, NUMBERS, Kind
 from onlinevi.data.schema.look import Seen, first_look
 from onlinevi.data.schema.schema import ONE, Columns, Schema
 from onlinevi.data.schema.task import MOST_CLASSES, Task, guess_task, named_classes
 
 __all__ = [
+    "KINDS",
     "MOST_CLASSES",
+    "NUMBERS",
     "ONE",
     "Columns",
     "Encoded",
+    "Kind",
     "Schema",
     "Seen",
     "Task",

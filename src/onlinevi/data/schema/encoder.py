@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onlinevi.data.schema.kinds import NEEDS, PARTS, Cells, Kind, cells, check_type, first_value, kind_of
-from onlinevi.data.schema.schema import BUCKET, ONE, Schema, bucket, with_room
+from onlinevi.data.schema.schema import BUCKET, ONE, Schema, with_room
+from onlinevi.data.schema.spelling import bucket
 from onlinevi.data.sources import Policy, Refused, Stop
 from onlinevi.data.stream import Batch
 from onlinevi.data.values import Names, arrow, texts
@@ -123,7 +124,7 @@ class BatchEncoder:
         first = first_value(values)
         if first is None:
             return
-        kind = kind_of([values.slice(first, 1)])
+        kind = kind_of([values.slice(first, 1)], self.schema.how.decimal)
         assert kind is not None
         self.kinds[name], self.starts[name] = kind, first
         self.new_features += [(first, self.order[name], (name, part)) for part in PARTS[kind]]

@@ -2,37 +2,67 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Collection, Iterable
-from typing import Any, Literal, NamedTuple, TypeAlias
+from collections.abc import Callable, Collection, Iterable
+from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
+from onlinevi.data.schema.spelling import (
+    amounts,
+    bucket,
+    day_and_month,
+    has_decimal_comma,
+    is_amount,
+    is_dotted,
+    with_decimal_comma,
+)
 from onlinevi.data.schema.times import DATE_PARTS, TIME_PARTS, instants, is_date, is_time, parts
 from onlinevi.data.sources import BadInput
 from onlinevi.data.values import arrow, is_missing, is_number, is_numeric, is_text, is_usable, numbers, plain, texts
 from onlinevi.engine import Vector
 
-Kind: TypeAlias = Literal["number", "flag", "category", "date", "time"]
-KINDS: tuple[Kind, ...] = ("number", "flag", "category", "date", "time")
+Kind: TypeAlias = Literal[
+    "number", "amount", "decimal-comma", "flag", "category", "text", "date", "day-first", "month-first", "time"
+]
+KINDS: tuple[Kind, ...] = get_args(Kind)
+NUMBERS: tuple[Kind, ...] = ("number", "amount", "decimal-comma")
+"""The ways to write a number."""
+DATES: tuple[Kind, ...] = ("date", "day-first", "month-first", "time")
+"""The ways to write a date."""
+
+WORD = re.compile(r"\w+")
+WORD_BUCKETS = 32
+"""The words of a text are counted in so many features."""
 
 FLAGS = {"true": 1.0, "false": 0.0, "1": 1.0, "0": 0.0}
 
 PARTS: dict[Kind, tuple[str, ...]] = {
     "number": ("",),
+    "amount": ("",),
+    "decimal-comma": ("",),
     "flag": ("",),
     "category": (),
+    "text": tuple(f"~{k}" for k in range(WORD_BUCKETS)),
     "date": DATE_PARTS,
+    "day-first": DATE_PARTS,
+    "month-first": DATE_PARTS,
     "time": TIME_PARTS,
 }
 """The features a column has from the start, each under its name; a category's come as they are met."""
 
 NEEDS: dict[Kind, str] = {
     "number": "a finite number",
+    "amount": "a number such as $14,524.84 or 77%",
+    "decimal-comma": "a number such as 14.524,84",
     "flag": "true or false",
     "category": "a name",
+    "text": "words",
     "date": "a date such as 2024-02-29",
+    "day-first": "a date such as 29.02.2024",
+    "month-first": "a date such as 02/29/2024",
     "time": "a time such as 2024-02-29T12:00:00Z",
 }
 
@@ -48,8 +78,11 @@ def check_type(name: str, values: Any) -> None:
         )
 
 
-def kind_of(blocks: Iterable[Any]) -> Kind | None:
-    """The narrowest kind that takes all values of a column, or all but a few; None while it has no value."""
+def kind_of(blocks: Iterable[Any], decimal: str | None = None) -> Kind | None:
+    """The narrowest kind that takes all values of a column, or all but a few; None while it has no value.
+
+    ``decimal`` tells whether numbers have a point or a comma; None finds out.
+    """
     there = [present for values in blocks if len(present := _present(plain(values)))]
     typed = {_typed(values) for values in there}
     if not typed:
@@ -57,13 +90,23 @@ def kind_of(blocks: Iterable[Any]) -> Kind | None:
     if None not in typed and (len(typed) == 1 or typed <= {"date", "time"}):
         return typed.pop() if len(typed) == 1 else "time"
     spelled = Counter(text.strip() for values in there for text in texts(values).to_pylist())
-    kind = _kind_of_text(spelled)
-    if kind == "category":  # a few odd cells do not make names of numbers
-        kind = _kind_of_text(_without_odd(spelled)) if _without_odd(spelled) else kind
+    kind = _kind_of_text(spelled, decimal)
+    if kind == "category" and (usual := _without_odd(spelled)):  # a few odd cells do not make names of numbers
+        kind = _kind_of_text(usual, decimal)
     return kind
 
 
-def odd_cells(name: str, kind: Kind | None, blocks: Iterable[Any]) -> list[str]:
+def told_kind(told: Kind, blocks: Iterable[Any], decimal: str | None = None) -> Kind:
+    """The kind that a column was told to have, in the way in which its numbers or dates are written."""
+    for ways in (NUMBERS, DATES):
+        if told == ways[0]:
+            there = [values for values in map(plain, blocks) if is_text(values)]
+            guess = kind_of(there, decimal)
+            return guess if guess in ways else told
+    return told
+
+
+def odd_cells(kind: Kind | None, blocks: Iterable[Any]) -> list[str]:
     """The texts of a column's cells that are not of its kind, in their order."""
     if kind in (None, "category"):
         return []
@@ -88,19 +131,36 @@ def _typed(values: Any) -> Kind | None:
     return "date" if types.is_date(values.type) else "time"
 
 
-def _kind_of_text(values: Collection[str]) -> Kind:
+def _kind_of_text(values: Collection[str], decimal: str | None) -> Kind:
+    if decimal == "," and all(map(has_decimal_comma, values)):
+        return "decimal-comma"
     if all(map(is_number, values)):
         return "number"
     if {value.lower() for value in values} <= {"true", "false"}:
         return "flag"
     if all(map(is_time, values)):
         return "date" if all(map(is_date, values)) else "time"
-    return "category"
+    if all(map(is_amount, values)):
+        return "amount"
+    if decimal != "." and all(map(has_decimal_comma, values)):
+        return "decimal-comma"
+    return _order_of_dates(values) or "category"
+
+
+def _order_of_dates(values: Collection[str]) -> Kind | None:
+    """Whether days or months stand first, where all values are dates and it cannot be otherwise."""
+    pairs = [day_and_month(value) for value in values]
+    firsts, seconds = ([pair[k] for pair in pairs if pair is not None] for k in range(2))
+    if not values or None in pairs or min(max(firsts), max(seconds)) > 12:
+        return None
+    if max(firsts) > 12 or all(map(is_dotted, values)):
+        return "day-first" if max(seconds) <= 12 else None
+    return "month-first" if max(seconds) > 12 else None
 
 
 def _without_odd(spelled: Counter[str]) -> list[str]:
     """The values that are written as most are, if nearly all are: numbers, or dates and times."""
-    for is_one in (is_number, is_time):
+    for is_one in (is_number, is_time, is_amount, has_decimal_comma, lambda text: day_and_month(text) is not None):
         usual = [text for text in spelled if is_one(text)]
         odd = spelled.total() - sum(spelled[text] for text in usual)
         if odd * ODD_IN <= spelled.total():
@@ -134,10 +194,12 @@ def cells(kind: Kind, values: Any) -> Cells:
         names = compute.if_else(empty, pa.scalar(None, pa.string()), names)
         missing = names.is_null().to_numpy(zero_copy_only=False)
         return Cells(missing, np.zeros(len(missing), dtype=bool), [], names)
-    if kind in ("date", "time"):
-        stamps, bad = instants(values)
+    if kind == "text":
+        return _words(values)
+    if kind in DATES:
+        stamps, bad = instants(values, {"day-first": True, "month-first": False}.get(kind))
         return Cells(np.isnat(stamps) & ~bad, bad, parts(stamps, PARTS[kind]))
-    floats, bad = _flags(values) if kind == "flag" else numbers(values)
+    floats, bad = READERS.get(kind, numbers)(values) if is_text(plain(values)) or kind == "flag" else numbers(values)
     return Cells(np.isnan(floats) & ~bad, bad, [floats])
 
 
@@ -146,3 +208,20 @@ def _flags(values: Any) -> tuple[Vector, NDArray[np.bool_]]:
     there = (None if lacks else text for text, lacks in zip(texts(values).to_pylist(), missing.tolist(), strict=True))
     flags = np.array([np.nan if text is None else FLAGS.get(text.strip().lower(), np.nan) for text in there], dtype=float)
     return flags, np.isnan(flags) & ~missing
+
+
+def _words(values: Any) -> Cells:
+    """How many words of a text fall into each bucket; none where it is missing."""
+    missing = is_missing(values)
+    counts = np.zeros((WORD_BUCKETS, len(missing)))
+    for i, text in enumerate(texts(values).to_pylist()):
+        for word in [] if missing[i] else WORD.findall(text.lower()):
+            counts[bucket(word, WORD_BUCKETS), i] += 1.0
+    return Cells(missing, np.zeros(len(missing), dtype=bool), list(counts))
+
+
+READERS: dict[Kind, Callable[[Any], tuple[Vector, NDArray[np.bool_]]]] = {
+    "amount": amounts,
+    "decimal-comma": with_decimal_comma,
+    "flag": _flags,
+}

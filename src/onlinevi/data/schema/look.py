@@ -2,23 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from onlinevi.data.schema.kinds import Kind, odd_cells
 from onlinevi.data.schema.schema import Schema
+from onlinevi.data.schema.spelling import day_and_month
 from onlinevi.data.stream import Batch
-from onlinevi.data.values import is_missing, texts
+from onlinevi.data.values import arrow, is_missing, is_number, texts
+
+FEW = 20
+"""Of fewer values nothing is said."""
+IDS = 0.9
+"""More different names than this part of the values are no categories."""
+WORDY = 3.0
+"""So many words on average are no name."""
 
 
 class Seen(NamedTuple):
     """A column of the first rows."""
 
     name: str
-    kind: Kind | None
-    """None where it has no value there."""
+    kind: str | None
+    """None where it has no value there; of the target its task."""
     missing: int
     distinct: int
     warnings: tuple[str, ...]
@@ -26,27 +35,73 @@ class Seen(NamedTuple):
 
 
 def first_look(schema: Schema, seen: Sequence[Batch]) -> tuple[Seen, ...]:
-    """Each column in use as it was taken; of a sparse file there are none."""
-    return tuple(_seen(name, kind, seen) for name, kind in schema.kinds.items())
+    """Each column in use as it was taken, the target last; of a sparse file there are none."""
+    columns = [_seen(name, kind, seen) for name, kind in schema.kinds.items()]
+    if schema.target is None or not schema.kinds:
+        return tuple(columns)
+    return (*columns, _target(schema, schema.target, seen))
 
 
 def _seen(name: str, kind: Kind | None, seen: Sequence[Batch]) -> Seen:
     rows = sum(map(len, seen))
     blocks = [batch.columns[name] for batch in seen if name in batch.columns]
-    lacking = [is_missing(values) for values in blocks]
-    missing = rows - sum(map(len, blocks)) + sum(int(np.count_nonzero(lacks)) for lacks in lacking)
-    different = {
-        text
-        for values, lacks in zip(blocks, lacking, strict=True)
-        for text, lacks_it in zip(texts(values).to_pylist(), lacks.tolist(), strict=True)
-        if not lacks_it
-    }
-    return Seen(name, kind, missing, len(different), tuple(_warnings(name, kind, blocks, rows)))
+    values = _values(blocks)
+    odd, different = odd_cells(kind, blocks), dict.fromkeys(values)
+    return Seen(name, kind, rows - len(values), len(different), tuple(_warnings(name, kind, values, odd)))
 
 
-def _warnings(name: str, kind: Kind | None, blocks: Sequence[object], rows: int) -> list[str]:
-    odd = odd_cells(name, kind, blocks)
-    if not odd:
-        return []
-    cells = f"{len(odd):,} of {rows:,} cells {'is' if len(odd) == 1 else 'are'} none, as {odd[0]!r}"
-    return [f"{name} is taken for a {kind}, although {cells}: rows with such cells are bad rows (--bad-rows)"]
+def _target(schema: Schema, name: str, seen: Sequence[Batch]) -> Seen:
+    """The labels, which had better not be sorted."""
+    assert schema.task is not None
+    classes = schema.task.kind == "classes"
+    column = _seen(name, "category" if classes else schema.task.written, seen)._replace(kind=schema.task.kind)
+    values = _values([batch.columns[name] for batch in seen if name in batch.columns])
+    changes = sum(one != other for one, other in pairwise(values))
+    in_runs = classes and len(values) >= FEW and changes < column.distinct and column.distinct < len(values) / 2
+    warnings = [
+        f"{name}: labels are sorted in the first rows, {changes + 1} runs of {column.distinct} classes: what is learned last "
+        "counts most, so shuffle the file"
+    ]
+    return column._replace(warnings=tuple(warnings) if in_runs else ())
+
+
+def _values(blocks: Sequence[Any]) -> list[str]:
+    """The texts of the values that are there."""
+    there = [texts(values).filter(arrow().array(~is_missing(values))) for values in blocks]
+    return [text.strip() for values in there for text in values.to_pylist()]
+
+
+def _warnings(name: str, kind: Kind | None, values: Sequence[str], odd: Sequence[str]) -> Iterator[str]:
+    count, different = len(values), set(values)
+    if odd:
+        cells = f"{len(odd):,} of {count:,} cells {'is' if len(odd) == 1 else 'are'} none, as {odd[0]!r}"
+        yield f"{name} is taken for a {kind}, although {cells}: rows with such cells are bad rows (--bad-rows)"
+    if kind == "amount":
+        usual = next((text for text in values if "," in text), None)
+        shown = usual or next(text for text in values if not is_number(text))
+        way = "with commas between thousands" if usual else "in percent" if "%" in shown else "of a currency"
+        yield f"{name} is read as numbers {way}: {shown!r}" + ("; --decimal , takes commas for decimals" if usual else "")
+    if kind == "decimal-comma":
+        usual = next((text for text in values if "," in text), values[0])
+        yield f"{name} is read as numbers with a decimal comma: {usual!r}; --kinds {name}=category takes them for names"
+    if kind in ("day-first", "month-first"):
+        yield f"{name} is read as dates, {kind.replace('-', ' ')}: {values[0]!r}"
+    if count < FEW:
+        return
+    if len(different) == 1:
+        yield f"{name} is {values[0]!r} in all rows, and tells nothing: --drop {name}"
+    elif kind == "category" and all(day_and_month(text) for text in different):
+        yield f"{name} may be dates, days or months first: --kinds {name}=day-first, or {name}=month-first, tells"
+    elif kind == "category" and len(different) > IDS * count:
+        words = sum(len(text.split()) for text in values) / count
+        if words >= WORDY:
+            yield f"{name} is text, {words:.0f} words on average: --kinds {name}=text counts its words, or --drop {name}"
+        else:
+            yield f"{name} has a name of its own in nearly every row, as an id has: --drop {name}"
+    elif kind == "number" and _counts_up(values):
+        yield f"{name} goes up by 1 from row to row, as an id does: --drop {name}"
+
+
+def _counts_up(values: Sequence[str]) -> bool:
+    numbers = np.array([float(text) if is_number(text) else np.nan for text in values])
+    return bool((np.diff(numbers) == 1.0).all())

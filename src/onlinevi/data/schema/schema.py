@@ -6,13 +6,12 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
-from hashlib import blake2b
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from onlinevi.data.schema.kinds import KINDS, PARTS, Kind, check_type, kind_of
+from onlinevi.data.schema.kinds import KINDS, PARTS, Kind, check_type, kind_of, told_kind
 from onlinevi.data.schema.task import Task, guess_task
 from onlinevi.data.stream import Batch
 
@@ -22,11 +21,6 @@ ONE, BUCKET = "=", "~"
 SPARSE_FROM = 200
 """So many names in the first rows make a matrix sparse."""
 MOST_HASH_BITS = 28
-
-
-def bucket(text: str, buckets: int) -> int:
-    """Which bucket a text falls into: the same on every machine and in every run."""
-    return int.from_bytes(blake2b(text.encode(), digest_size=8).digest(), "little") % buckets
 
 
 EXACT_WIDTH = 1024
@@ -46,7 +40,8 @@ class Columns:
     ``missing``: a missing value is "nan", "zero", or its row is to "refuse"; a missing name has none of its column's features.
     ``keep`` and ``drop`` choose columns, ``kinds`` tells what they hold where the guess is wrong. The first ``max_categories``
     names of a column have a feature each, the later ones share ``buckets``. With ``hash_bits`` all names of all columns share
-    2^bits features from the start. ``sparse`` asks for CSR or for a dense matrix; None decides by the first rows.
+    2^bits features from the start. ``sparse`` asks for CSR or for a dense matrix; None decides by the first rows. ``decimal``
+    tells whether numbers have a point or a comma; None finds out.
     """
 
     missing: Literal["nan", "zero", "refuse"] = "nan"
@@ -57,11 +52,14 @@ class Columns:
     buckets: int = 32
     hash_bits: int | None = None
     sparse: bool | None = None
+    decimal: Literal[".", ","] | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "keep", tuple(self.keep))
         object.__setattr__(self, "drop", tuple(self.drop))
         object.__setattr__(self, "kinds", dict(self.kinds))
+        if self.decimal not in (None, ".", ","):
+            raise ValueError(f"decimal={self.decimal!r}: needs a point or a comma")
         if self.missing not in ("nan", "zero", "refuse"):
             raise ValueError(f"missing={self.missing!r}: needs nan, zero or refuse")
         wrong = next((kind for kind in self.kinds.values() if kind not in KINDS), None)
@@ -96,15 +94,22 @@ class Columns:
                 for batch in seen:
                     if name in batch.columns:
                         check_type(name, batch.columns[name])
-        if target is not None and not isinstance(task, Task):
+        if target is not None:
             labels = [batch.columns[target] for batch in seen if target in batch.columns]
-            task = guess_task(labels, classes=task == "classes")
+            if not isinstance(task, Task):
+                task = guess_task(labels, classes=task == "classes", written=self._kind(target, labels))
+            elif task.kind != "classes":
+                task = replace(task, written=told_kind("number", labels, self.decimal))
         schema = Schema(self, target, task if isinstance(task, Task) else None, {}, ())
         wanted = [] if of_indices else [name for name in names if schema.wants(name)]
         blocks = {name: [batch.columns[name] for batch in seen if name in batch.columns] for name in wanted}
-        kinds = {name: schema.told(name) or kind_of(blocks[name]) for name in wanted}
+        kinds = {name: self._kind(name, blocks[name]) for name in wanted}
         features = tuple((name, part) for name, kind in kinds.items() if kind for part in PARTS[kind])
         return replace(schema, kinds=kinds, features=features, sparse=self._is_sparse(seen, kinds, of_indices))
+
+    def _kind(self, name: str, blocks: Sequence[Any]) -> Kind | None:
+        told = self.kinds.get(name)
+        return kind_of(blocks, self.decimal) if told is None else told_kind(told, blocks, self.decimal)
 
     def _is_sparse(self, seen: Sequence[Batch], kinds: Mapping[str, Kind | None], of_indices: bool) -> bool:
         if self.sparse is not None:
@@ -174,15 +179,12 @@ class Schema:
     def numbers(self) -> set[str]:
         """The columns that a reader may deliver as floats."""
         features = {name for name, kind in self.kinds.items() if kind == "number"}
-        return features | ({self.target} if self.target is not None and self.task and self.task.kind != "classes" else set())
+        plain = self.task is not None and self.task.kind != "classes" and self.task.written == "number"
+        return features | ({self.target} if self.target is not None and plain else set())
 
     def wants(self, column: str) -> bool:
         """Whether a column is in use."""
         return column != self.target and self.how.wants(column)
-
-    def told(self, column: str) -> Kind | None:
-        """The kind that was told of a column."""
-        return self.how.kinds.get(column)
 
     @cached_property
     def places(self) -> dict[tuple[str, str], int]:

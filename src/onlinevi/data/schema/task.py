@@ -8,7 +8,8 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from onlinevi.data.values import MISSING, Names, is_number, numbers, texts, value_text
+from onlinevi.data.schema.kinds import NEEDS, NUMBERS, Kind, cells
+from onlinevi.data.values import MISSING, Names, is_number, texts, value_text
 from onlinevi.engine import Vector
 
 TaskKind: TypeAlias = Literal["classes", "numbers", "counts"]
@@ -34,6 +35,8 @@ class Task:
     kind: TaskKind
     names: tuple[str, ...] = ()
     why: str = "told"
+    written: Kind = "number"
+    """How numbers are written."""
 
     def __post_init__(self) -> None:
         if self.kind not in ("classes", "numbers", "counts"):
@@ -45,11 +48,11 @@ class Task:
         """The labels, and why a row has none, by its place; new classes are taken in where they may join."""
         if self.kind == "classes":
             return self._classes(values)
-        labels, bad = numbers(values)
-        missing = np.isnan(labels) & ~bad
+        read = cells(self.written, values)
+        labels, bad, missing = read.parts[0], read.bad, read.missing
         if self.kind == "counts":
             bad |= ~missing & ~((labels >= 0.0) & (labels == np.floor(labels)))
-        needs = "a whole number from 0" if self.kind == "counts" else "a finite number"
+        needs = "a whole number from 0" if self.kind == "counts" else NEEDS[self.written]
         reasons = {int(i): LACKS if missing[i] else f"the label needs to be {needs}" for i in np.flatnonzero(bad | missing)}
         return self, labels, reasons
 
@@ -72,15 +75,17 @@ class Task:
         return grown, labels if several else 2.0 * labels - 1.0, reasons
 
 
-def guess_task(blocks: Iterable[Any], *, classes: bool = False) -> Task:
+def guess_task(blocks: Iterable[Any], *, classes: bool = False, written: Kind | None = None) -> Task:
     """Guess what the labels seen so far are. ``why`` is a sentence to show: a guess can be wrong, and can be told instead.
 
-    ``classes`` tells that they are classes, numbers too.
+    ``classes`` tells that they are classes, numbers too; ``written`` how they are written, where they are numbers.
     """
     spelled = {_class_name(text) for values in blocks for text in texts(values).unique().to_pylist()}
     names = sorted((name for name in spelled if name is not None), key=_order)
     if not names:
         raise ValueError("the target has no value in the rows seen: name another column, or tell the task")
+    if not classes and written in NUMBERS[1:]:
+        return Task("numbers", why=f"numbers: {len(names)} different ones, as {names[0]}", written=written)
     if classes or not all(map(is_number, names)):
         return _classes(names)
     labels = np.array([float(name) for name in names])

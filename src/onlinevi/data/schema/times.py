@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from onlinevi.data.schema.spelling import instant_of
 from onlinevi.data.values import arrow, is_missing, plain, texts
 from onlinevi.engine import Vector
 
@@ -22,15 +25,20 @@ TIME_PARTS = (*DATE_PARTS, "hour", "day_sin", "day_cos")
 DAYS_A_YEAR = 365.2425
 
 
-def instants(values: Any) -> tuple[NDArray[np.datetime64], NDArray[np.bool_]]:
-    """The values to the microsecond, NaT where missing, and where they are no times although they are there."""
+def instants(values: Any, day_first: bool | None = None) -> tuple[NDArray[np.datetime64], NDArray[np.bool_]]:
+    """The values to the microsecond, NaT where missing, and where they are no times although they are there.
+
+    ``day_first`` tells that they are dates that end in their year, and begin with the day or with the month.
+    """
     pa, types = arrow(), arrow().types
     values = plain(values)
     if types.is_date(values.type) or types.is_timestamp(values.type):
         cast = values.cast(pa.timestamp("us", getattr(values.type, "tz", None)), safe=False)
         stamps = np.asarray(cast.to_numpy(zero_copy_only=False), dtype="datetime64[us]")
         return stamps, np.zeros(len(stamps), dtype=bool)
-    return _read(texts(values), is_missing(values))
+    return _read(
+        texts(values), is_missing(values), _instant if day_first is None else partial(instant_of, day_first=day_first)
+    )
 
 
 def parts(stamps: NDArray[np.datetime64], names: tuple[str, ...]) -> list[Vector]:
@@ -64,14 +72,16 @@ def is_time(text: str) -> bool:
     return TIME.fullmatch(text) is not None
 
 
-def _read(values: Any, missing: NDArray[np.bool_]) -> tuple[NDArray[np.datetime64], NDArray[np.bool_]]:
+def _read(
+    values: Any, missing: NDArray[np.bool_], instant_of: Callable[[str], datetime | None]
+) -> tuple[NDArray[np.datetime64], NDArray[np.bool_]]:
     stamps, bad = np.full(len(values), np.datetime64("NaT", "us")), np.zeros(len(values), dtype=bool)
     known: dict[str, datetime | None] = {}
     for i, text in enumerate(values.to_pylist()):
         if missing[i]:
             continue
         if text not in known:
-            known[text] = _instant(text.strip())
+            known[text] = instant_of(text.strip())
         instant = known[text]
         bad[i] = instant is None
         if instant is not None:

@@ -1,7 +1,7 @@
 """Where bytes come from: files, folders and pipes, packed or not; how far they were read, and the rows that were refused."""
 
 from onlinevi.data.sources.base import Part, Source
-from onlinevi.data.sources.content import PACKED_SUFFIXES, Content
+from onlinevi.data.sources.content import PACKED_SUFFIXES, Content, Decoded
 from onlinevi.data.sources.files import STANDARD_INPUT, Files, may_pause
 from onlinevi.data.sources.position import Digest, Position
 from onlinevi.data.sources.refused import BadInput, Collect, Policy, Refused, Skip, Stop
@@ -12,6 +12,7 @@ __all__ = [
     "BadInput",
     "Collect",
     "Content",
+    "Decoded",
     "Digest",
     "Files",
     "Part",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bz2
+import codecs
 import gzip
 import io
 import zlib
@@ -66,6 +67,39 @@ class Content(io.RawIOBase):
             return b"\n" in head or len(head) >= FIRST_LINE or head.startswith(magic)
 
         return self._unpacked.peek(enough).partition(b"\n")[0]
+
+
+class Decoded(Content):
+    """Content that is text in another encoding, as UTF-8."""
+
+    def __init__(self, content: Content, encoding: str) -> None:
+        self.name, self.path, self._packing = content.name, None, None
+        self._unpacked = _Peekable(_Recoded(content, encoding))
+
+
+class _Recoded:
+    """Text in another encoding as UTF-8, as it comes."""
+
+    def __init__(self, content: Content, encoding: str) -> None:
+        try:
+            self._decoder = codecs.getincrementaldecoder(encoding)()
+        except LookupError as error:
+            raise BadInput(f"encoding={encoding!r}: is none that is known; try latin-1, cp1252 or utf-16") from error
+        self._content, self._encoding, self._rest = content, encoding, b""
+
+    def read(self, size: int) -> bytes:
+        """What is there, at least a byte; nothing at the end."""
+        while not self._rest and (data := self._content.read(size)):
+            self._rest = self._decoded(data)
+        self._rest = self._rest or self._decoded(b"", last=True)
+        data, self._rest = self._rest[:size], self._rest[size:]
+        return data
+
+    def _decoded(self, data: bytes, *, last: bool = False) -> bytes:
+        try:
+            return self._decoder.decode(data, last).encode()
+        except UnicodeError as error:
+            raise BadInput(f"{self._content.name}: is no {self._encoding} ({error}): tell another --encoding") from error
 
 
 class _Counted(io.RawIOBase):
