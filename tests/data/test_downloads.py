@@ -10,6 +10,7 @@ import sys
 import threading
 import urllib.error
 import urllib.request
+import zipfile
 from collections.abc import Iterator
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -96,6 +97,7 @@ def cache(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pa
     monkeypatch.delenv(storage.VARIABLE, raising=False)
     monkeypatch.setattr(storage, "user_cache", lambda: tmp_path / "cache")
     monkeypatch.setattr(download, "PAUSES", (0.0, 0.0))
+    monkeypatch.setattr(download, "SCHEMES", ("http",))  # the server has no certificate
     file = StoredFile("mini.gz", hashlib.sha256(TEXT).hexdigest(), parse, (Origin(server.url),))
     monkeypatch.setitem(CATALOGUE, "mini", Entry("mini", ("a", "b"), "made up", "none", file=file))
     return tmp_path / "cache"
@@ -263,7 +265,7 @@ def test_an_unknown_host_is_not_waited_for(cache: Path, monkeypatch: pytest.Monk
         calls.append(args)
         raise urllib.error.URLError(socket.gaierror(socket.EAI_NONAME, "Name or service not known"))
 
-    monkeypatch.setattr(urllib.request, "urlopen", unknown)
+    monkeypatch.setattr(urllib.request.OpenerDirector, "open", unknown)
     with pytest.raises(datasets.DataUnavailable, match="not known"):
         datasets.load("mini")
     assert len(calls) == 1
@@ -298,3 +300,43 @@ def test_progress_is_shown_on_a_terminal_only(
     monkeypatch.setattr(sys, "stderr", Terminal())
     datasets.fetch("mini")
     assert "100%" in sys.stderr.getvalue()  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("url", ["http://example.org/mini.gz", "ftp://example.org/mini.gz", "file:///etc/hostname", "mini.gz"])
+def test_only_https_is_followed(url: str, tmp_path: Path) -> None:
+    with pytest.raises(download.Failed, match="is not followed, only https"):
+        download.download(url, tmp_path / "part")
+
+
+def test_a_redirection_elsewhere_is_not_followed(server: Server, cache: Path, tmp_path: Path) -> None:
+    def redirect(handler: Handler) -> None:
+        handler.send_response(302)
+        handler.send_header("Location", "ftp://127.0.0.1/mini.gz")
+        handler.send_header("Content-Length", "0")
+        handler.end_headers()
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Handler, "do_GET", redirect)
+        with pytest.raises(download.Failed, match="ftp is not followed"):
+            download.download(server.url, tmp_path / "part")
+
+
+def test_what_unpacks_without_an_end_is_refused(server: Server, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("bomb", bytes(1 << 20))
+    monkeypatch.setattr(storage, "LARGEST", 1 << 19)
+    for bomb in (gzip.compress(bytes(1 << 20)), packed.getvalue()):
+        with pytest.raises(ValueError, match="it holds more than 0 MiB"):
+            storage.unpacked(bomb)
+    server.body = gzip.compress(bytes(1 << 20))
+    with pytest.raises(datasets.DataUnavailable, match="cannot be unpacked"):
+        datasets.load("mini")
+
+
+def test_what_is_sent_without_an_end_is_not_kept(server: Server, cache: Path, tmp_path: Path) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(download, "LARGEST", 1000)
+        with pytest.raises(download.Failed, match="goes on beyond"):
+            download.download(server.url, tmp_path / "part")
+    assert (tmp_path / "part").stat().st_size == 0

@@ -6,6 +6,7 @@ import gc
 import gzip
 import hashlib
 import io
+import random
 import sys
 from collections.abc import Generator, Iterator
 from pathlib import Path
@@ -169,3 +170,21 @@ def test_a_source_that_has_changed_is_not_resumed() -> None:
     assert read(stream)[0] == [0, 1]
     with pytest.raises(BadInput, match="are not those read before"):
         read(open_stream(Memory(("t.csv", b"x\n1\n3\n4\n")), resume=stream.position))
+
+
+def test_damaged_arrow_is_refused_and_never_followed() -> None:
+    rng, file = random.Random(0), io.BytesIO()
+    table = pa.table({"a": ["red", "blue", None] * 20, "b": list(range(60))})
+    with pa.ipc.new_stream(file, table.schema) as writer:
+        writer.write_table(table)
+    whole, refused = file.getvalue(), 0
+    for _ in range(300):
+        damaged = bytearray(whole)
+        for _ in range(rng.randint(1, 4)):
+            damaged[rng.randrange(len(damaged))] = rng.randrange(256)
+        try:
+            for piece in format_of(content(bytes(damaged)), "arrow").read(content(bytes(damaged)), ReadOptions()):
+                assert all(len(values.to_pylist()) == piece.count for values in piece.columns.values())
+        except BadInput:
+            refused += 1
+    assert refused > 100

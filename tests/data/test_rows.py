@@ -7,7 +7,7 @@ import pytest
 from helpers.catalogue import stream
 
 import onlinevi as ovi
-from onlinevi.data import as_events, as_rows
+from onlinevi.data import as_events, as_labels, as_rows
 
 X, Y = stream(ovi.Hinge(), count=300, dim=3)
 NAMES = ["a", "b", "c"]
@@ -90,3 +90,54 @@ def test_events_that_do_not_fit_each_other_are_refused(labels: object, weights: 
 def test_labels_that_are_no_numbers_are_refused_with_the_hint() -> None:
     with pytest.raises(TypeError, match=r"labels hold <U3, such as .*yes.*: needs numbers; use ±1"):
         as_events(X, ["yes"] * 300, hint="use ±1")
+
+
+def test_a_mask_hides_values() -> None:
+    X = np.ma.array([[1.0, 99.0], [2.0, 3.0]], mask=[[False, True], [False, False]])
+    assert np.array_equal(as_rows(X).block(0, 2), [[1.0, np.nan], [2.0, 3.0]], equal_nan=True)
+    assert np.array_equal(as_rows(np.ma.array([[1, 2]], mask=[[0, 1]])).block(0, 1), [[1.0, np.nan]], equal_nan=True)
+    assert np.array_equal(as_labels(np.ma.array([1.0, 2.0], mask=[False, True]), ""), [1.0, np.nan], equal_nan=True)
+    with pytest.raises(ovi.BadRow, match="row 0: feature 1 is nan"):
+        ovi.learn(X, [1.0, 2.0], loss=ovi.Squared(), rule=ovi.NGVI())
+
+
+@pytest.mark.parametrize("kind", ["csr_matrix", "csr_array", "csc_matrix", "coo_matrix"])
+@pytest.mark.parametrize("place", [-1, 3, 1 << 30])
+def test_sparse_places_outside_of_the_matrix_are_refused(kind: str, place: int) -> None:
+    from scipy import sparse
+
+    matrix = getattr(sparse, kind)(np.eye(3))
+    (matrix.col if kind == "coo_matrix" else matrix.indices)[1] = place
+    with pytest.raises(ValueError, match="indices"):
+        as_rows(matrix)
+
+
+@pytest.mark.parametrize("starts", [[0, 1, 2, 99], [0, 3, 2, 3], [1, 1, 2, 3], [0, -1, 2, 3]])
+def test_sparse_starts_outside_of_the_matrix_are_refused(starts: list[int]) -> None:
+    from scipy.sparse import csr_matrix
+
+    matrix = csr_matrix(np.eye(3))
+    matrix.indptr[:] = starts
+    with pytest.raises(ValueError, match="indptr needs 4 ascending places from 0 to at most 3"):
+        as_rows(matrix)
+
+
+def test_what_would_be_cast_to_numbers_is_refused() -> None:
+    from scipy.sparse import csr_matrix
+
+    pd = pytest.importorskip("pandas")
+    times = pd.to_datetime(["2024-01-01", "2024-01-02"])
+    for column in (times, times.tz_localize("UTC"), pd.to_timedelta([1, 2]), ["1", "2"], [1j, 2.0]):
+        with pytest.raises(TypeError, match="column 'a' is not numeric"):
+            as_rows(pd.DataFrame({"a": column}))
+    for X in (np.array([[1j]]), np.array([["1"]]), csr_matrix(np.array([[1j]]))):
+        with pytest.raises(TypeError, match=r"needs .*numbers"):
+            as_rows(X)
+    learner = ovi.Linear(ovi.Squared(), ovi.NGVI())
+    for x in (["1", "2"], [1j, 2.0]):
+        with pytest.raises(TypeError, match="needs real numbers"):
+            learner.update(learner.init(2), x, 1.0)
+        with pytest.raises(TypeError, match="needs real numbers"):
+            learner.predict(learner.init(2), x)
+    with pytest.raises(TypeError, match="weights hold <U1"):
+        learner.update_many(learner.init(1), [[1.0]], [1.0], weights=["1"])

@@ -28,7 +28,7 @@ def replace_file(path: Path, write: Callable[[BinaryIO], object]) -> None:
         partial.replace(target)
     except BaseException as error:
         partial.unlink(missing_ok=True)
-        if isinstance(error, OSError):  # the other name would say nothing
+        if isinstance(error, OSError) and error.errno is not None:  # the other name would say nothing
             raise OSError(error.errno, error.strerror, str(path)) from error
         raise
     _sync_directory(target.parent)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from decimal import Decimal
+from numbers import Real
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -100,9 +102,19 @@ class TableRows(DenseRows):
 
 def _column(name: object, values: Any) -> NDArray[np.float64]:
     try:
-        return np.asarray(values.to_numpy(), dtype=np.float64)
+        array = values.to_numpy()
+        if array.dtype.kind not in "fiubO":  # dates would become nanoseconds, text its digits, complex numbers real ones
+            raise TypeError(f"it holds {array.dtype}")
+        if array.dtype.kind == "O" and (odd := next((one for one in array.flat if not _is_real(one)), None)) is not None:
+            raise TypeError(f"it holds {odd!r}")
+        return np.asarray(array, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise TypeError(f"column {name!r} is not numeric ({error}): encode it, or drop it") from error
+
+
+def _is_real(value: Any) -> bool:
+    """Whether an object is a real number, or None for a missing one."""
+    return value is None or isinstance(value, Real | Decimal | np.bool_)
 
 
 class SparseRows:
@@ -111,7 +123,16 @@ class SparseRows:
     sparse = True
 
     def __init__(self, matrix: Any, dtype: str | None = None) -> None:
+        if matrix.format in ("csc", "bsr"):
+            matrix.check_format(full_check=True)  # to make rows of its columns, scipy follows its indices
+        elif matrix.format == "coo" and matrix.nnz:
+            for place, size in zip((matrix.row, matrix.col), matrix.shape, strict=True):
+                if place.min() < 0 or place.max() >= size:
+                    raise ValueError(f"X is no valid COO matrix: indices from {place.min()} to {place.max()}, for {size}")
         matrix = matrix.tocsr()
+        if matrix.dtype.kind not in "fiub":
+            raise TypeError(f"X holds {matrix.dtype}: needs real numbers")
+        _check_csr(matrix)
         if not matrix.has_canonical_format:
             matrix = matrix.copy()
             matrix.sum_duplicates()
@@ -129,6 +150,17 @@ class SparseRows:
         return csr_matrix((self.data, self.indices, self.starts), shape=(self.count, self.dim))[numbers]
 
 
+def _check_csr(matrix: Any) -> None:
+    """Refuse indices that lead out of the rows or the values: a compiled loop would follow them."""
+    indices, starts, (count, dim) = matrix.indices, matrix.indptr, matrix.shape
+    stored = min(len(matrix.data), len(indices))
+    if len(starts) != count + 1 or starts[0] != 0 or starts[-1] > stored or (starts[1:] < starts[:-1]).any():
+        raise ValueError(f"X is no valid CSR matrix: indptr needs {count + 1} ascending places from 0 to at most {stored}")
+    used = indices[: starts[-1]]
+    if len(used) and not (used.min() >= 0 and used.max() < dim):
+        raise ValueError(f"X is no valid CSR matrix: indices go from {used.min()} to {used.max()}, it has {dim} columns")
+
+
 class SpreadRows(DenseRows):
     """Sparse rows filled up with zeros, for rules that move every coordinate."""
 
@@ -143,13 +175,33 @@ class SpreadRows(DenseRows):
         return filled
 
 
+def as_row(x: Any) -> NDArray[Any]:
+    """One row, or rows in a plain array: numbers, and NaN where a mask hides them."""
+    array = _unmasked(x)
+    if array.dtype.kind not in "fiub" and array.size and not all(map(_is_real, array.flat)):
+        raise TypeError(f"x holds {array.dtype}, such as {array.flat[0]!r}: needs real numbers")
+    return array
+
+
 def as_rows(X: Any, *, filled: bool = False, dtype: str | None = None) -> Rows:
     """X as rows; ``filled`` asks for dense blocks even where X is sparse, ``dtype`` for numbers of this type."""
     if hasattr(X, "tocsr"):
         return SpreadRows(SparseRows(X, dtype)) if filled else SparseRows(X, dtype)
     if hasattr(X, "columns") and hasattr(X, "shape"):
         return TableRows(X, dtype)
-    return DenseRows(np.asarray(X), dtype)
+    return DenseRows(_unmasked(X), dtype)
+
+
+def _unmasked(values: Any) -> NDArray[Any]:
+    """An array, with NaN where a mask hides a value: what lies below the mask is none."""
+    if not isinstance(values, np.ma.MaskedArray):
+        return np.asarray(values)
+    if not np.ma.is_masked(values):
+        return values.data
+    if values.dtype.kind not in "fiub":
+        raise TypeError(f"a masked array holds {values.dtype}: needs numbers")
+    kind = values.dtype if values.dtype.kind == "f" else np.dtype(np.float64)
+    return np.where(np.ma.getmaskarray(values), np.array(np.nan, dtype=kind), values.data.astype(kind))
 
 
 class Events(NamedTuple):
@@ -194,7 +246,7 @@ def one_row(rows: Rows, i: int) -> NDArray[Any]:
 
 def as_labels(y: Any, hint: str) -> NDArray[np.float64]:
     """Labels as floats; whether the loss takes them is for the loss to say."""
-    labels = np.asarray(y.to_numpy() if hasattr(y, "to_numpy") else y)
+    labels = _unmasked(y.to_numpy() if hasattr(y, "to_numpy") else y)
     if labels.dtype.kind not in "fiub":
         example = labels.flat[0] if labels.size else None
         raise TypeError(f"labels hold {labels.dtype}, such as {example!r}: needs numbers; {hint}")
@@ -207,7 +259,10 @@ def as_weights(weights: Any, count: int) -> NDArray[np.float64]:
     """One weight a row, or none."""
     if weights is None:
         return np.empty(0)
-    array = np.ascontiguousarray(weights, dtype=np.float64)
+    given = _unmasked(weights.to_numpy() if hasattr(weights, "to_numpy") else weights)
+    if given.dtype.kind not in "fiub" and given.size:
+        raise TypeError(f"weights hold {given.dtype}, such as {given.flat[0]!r}: needs numbers")
+    array = np.ascontiguousarray(given, dtype=np.float64)
     if array.shape != (count,):
         raise ValueError(f"weights have shape {array.shape}, X has {count} rows: give one weight a row")
     return array

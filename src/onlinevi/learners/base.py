@@ -13,7 +13,7 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
-from onlinevi.data import as_events, as_labels, as_weights
+from onlinevi.data import as_events, as_labels, as_row, as_weights
 from onlinevi.engine import Step, Vector
 from onlinevi.learners.described import Described, Stored
 from onlinevi.learners.trace import Events, Forecast, Record, Recorder, Trace
@@ -121,7 +121,7 @@ class Learner(ABC, Generic[S]):
 
     def update(self, state: S, x: Any, y: float, weight: float = 1.0) -> tuple[S, Step]:
         """Learn from one event. The state given is left as it is; the step says what was predicted before ``y`` was used."""
-        row = np.asarray(x, dtype=float)
+        row = np.asarray(as_row(x), dtype=float)
         if row.ndim != 1:
             raise ValueError(f"x has shape {row.shape}: needs one value a feature; for a matrix use update_many")
         if weight == 0.0:
@@ -133,18 +133,18 @@ class Learner(ABC, Generic[S]):
 
     def predict(self, state: S, x: Any) -> tuple[Any, Any]:
         """Mean and std of the prediction at a row, or at each row of a matrix. Changes nothing."""
-        x = x if hasattr(x, "shape") else np.asarray(x, dtype=float)
+        x = x if hasattr(x, "shape") else np.asarray(as_row(x), dtype=float)
         if len(x.shape) == 1:
-            mean, std = self.predict(state, np.asarray(x, dtype=float)[np.newaxis])
+            mean, std = self.predict(state, np.asarray(as_row(x), dtype=float)[np.newaxis])
             return float(mean[0]), float(std[0])
         events = self.foresee(self.fitting(state, x.shape[-1]), x)
         return events.prediction, events.spread
 
     def forecast(self, state: S, x: Any) -> Forecast:
         """What is known of the label at a row, or at each row of a matrix. Changes nothing."""
-        x = x if hasattr(x, "shape") else np.asarray(x, dtype=float)
+        x = x if hasattr(x, "shape") else np.asarray(as_row(x), dtype=float)
         if len(x.shape) == 1:
-            return self.forecast(state, np.asarray(x, dtype=float)[np.newaxis]).row(0)
+            return self.forecast(state, np.asarray(as_row(x), dtype=float)[np.newaxis]).row(0)
         return self.said(self.foresee(self.fitting(state, x.shape[-1]), x))
 
     def look(self, state: S, X: Any, y: Vector) -> Events:

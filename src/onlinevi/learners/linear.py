@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from onlinevi.beliefs import Family, MeanField, Point, named_rows
-from onlinevi.data import Rows, as_events, as_rows, blocks, one_row, typed
+from onlinevi.data import Rows, as_events, as_row, as_rows, blocks, one_row, typed
 from onlinevi.engine import SUM, Step, Vector
 from onlinevi.engine import loop as linear
 from onlinevi.learners.base import BadRow, Learner
@@ -141,7 +141,7 @@ class Linear(Learner[State]):
     def update(self, state: State, x: Any, y: float, weight: float = 1.0) -> tuple[State, Step]:
         """Learn from one event. The state given is left as it is; the step says what was predicted before ``y`` was used."""
         plan = self._check(state)
-        row = typed(x, plan.dtype)
+        row = typed(as_row(x), plan.dtype)
         if row.shape != (plan.dim,):
             raise ValueError(f"x has shape {row.shape}: needs ({plan.dim},), one value a feature")
         array, record, label = state.array.copy(), np.empty((1, 3)), np.empty(1)
@@ -249,7 +249,7 @@ class Linear(Learner[State]):
 
 def prediction_law(state: State, x: Any) -> tuple[Any, Any]:
     """Mean and variance of the prediction at a row, or at each row of a matrix."""
-    x = x if hasattr(x, "tocsr") else np.asarray(x, dtype=float)
+    x = x if hasattr(x, "tocsr") else np.asarray(as_row(x), dtype=float)
     if x.shape[-1:] != (state.plan.dim,):
         raise ValueError(f"x has {x.shape[-1] if x.ndim else 'no'} features, the belief {state.plan.dim}")
     with np.errstate(invalid="ignore", over="ignore"):  # refused below, with more to say

@@ -10,16 +10,20 @@ import socket
 import sys
 import time
 import urllib.error
+import urllib.parse
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
+from onlinevi.data.catalogue.storage import LARGEST
+
 PAUSES = (0.5, 2.0, 4.0)
 """Seconds before the second, third and fourth try."""
 TIMEOUT = 30.0
 CHUNK = 1 << 16
+SCHEMES = ("https",)
 WORTH_ANOTHER_TRY = frozenset({408, 425, 429, 500, 502, 503, 504})
 
 
@@ -50,11 +54,38 @@ def download(url: str, part: Path) -> bool:
     return continued
 
 
+class _Redirects(urllib.request.HTTPRedirectHandler):
+    """Follows an address only to one that is as safe."""
+
+    def redirect_request(self, req: Any, fp: Any, code: int, msg: str, headers: Any, newurl: str) -> Any:
+        return super().redirect_request(req, fp, code, msg, headers, _allowed(newurl))
+
+
+def _allowed(url: str) -> str:
+    """The address, refused where anyone on the way could read or change what it gives, or where it is no server's."""
+    scheme = urllib.parse.urlsplit(url).scheme
+    if scheme not in SCHEMES:
+        raise Failed(f"{url}: {scheme or 'no scheme'} is not followed, only {', '.join(SCHEMES)}")
+    return url
+
+
+def _opener() -> urllib.request.OpenerDirector:
+    """Opens addresses of the web alone: the usual one also reads files of this machine, and ftp."""
+    opener = urllib.request.OpenerDirector()
+    handlers = (
+        *(urllib.request.ProxyHandler, urllib.request.HTTPHandler, urllib.request.HTTPSHandler, _Redirects),
+        *(urllib.request.HTTPDefaultErrorHandler, urllib.request.HTTPErrorProcessor),
+    )
+    for handler in handlers:
+        opener.add_handler(handler())
+    return opener
+
+
 def _receive(url: str, part: Path) -> None:
     have = _size(part)
     headers = {"User-Agent": "onlinevi"} | ({"Range": f"bytes={have}-"} if have else {})
     try:
-        with urllib.request.urlopen(urllib.request.Request(url, headers=headers), timeout=TIMEOUT) as answer:
+        with _opener().open(urllib.request.Request(_allowed(url), headers=headers), timeout=TIMEOUT) as answer:
             rest = answer.headers.get("Content-Range", "").startswith(f"bytes {have}-")
             with part.open("ab" if answer.status == http.client.PARTIAL_CONTENT and rest else "wb") as file:
                 _copy(answer, file, url)
@@ -80,6 +111,9 @@ def _copy(answer: Any, file: IO[bytes], url: str) -> None:
     total = start + int(length) if length else None
     while chunk := answer.read(CHUNK):
         file.write(chunk)
+        if file.tell() > LARGEST:
+            file.truncate(0)  # none of it is what was asked for
+            raise Failed(f"it goes on beyond {LARGEST >> 20} MiB, which no file of the catalogue has")
         _show(url, file.tell(), total)
     if sys.stderr.isatty():
         print(file=sys.stderr)

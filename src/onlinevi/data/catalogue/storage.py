@@ -11,7 +11,7 @@ import zipfile
 import zlib
 from contextlib import suppress
 from pathlib import Path
-from typing import NamedTuple
+from typing import IO, NamedTuple
 
 import numpy as np
 
@@ -22,6 +22,8 @@ VARIABLE = "ONLINEVI_DATA"
 EXTRA = "pip install 'onlinevi[data]'"
 GZIP_MAGIC = b"\x1f\x8b"
 ZIP_MAGIC = b"PK\x03\x04"
+LARGEST = 1 << 28
+"""Bytes of a file's content: more than any of the catalogue has. A few megabytes can be packed so as to fill any memory."""
 LAYOUT = 1
 """Raise it when a parser gives other arrays for the same content: tables parsed before are then parsed anew."""
 
@@ -65,12 +67,22 @@ def verified(raw: bytes, file: StoredFile, place: str) -> bytes:
 def unpacked(raw: bytes) -> bytes:
     """The content of a file. Gzip and one-file zip are known by their first bytes; all else is the content itself."""
     if raw.startswith(GZIP_MAGIC):
-        return gzip.decompress(raw)
+        with gzip.GzipFile(fileobj=io.BytesIO(raw)) as packed:
+            return _up_to_largest(packed)
     if raw.startswith(ZIP_MAGIC):
         with zipfile.ZipFile(io.BytesIO(raw)) as archive:
             (member,) = archive.namelist()
-            return archive.read(member)
+            with archive.open(member) as stream:
+                return _up_to_largest(stream)
     return raw
+
+
+def _up_to_largest(stream: IO[bytes] | gzip.GzipFile) -> bytes:
+    """What a packed stream holds; one that claims to hold more than any file here is not unpacked to its end."""
+    content = stream.read(LARGEST + 1)
+    if len(content) > LARGEST:
+        raise ValueError(f"it holds more than {LARGEST >> 20} MiB")
+    return content
 
 
 def values_sha256(table: Table) -> str:
