@@ -65,7 +65,7 @@ def test_stds_that_exploded_leave_nothing_certain(
 
 @pytest.mark.parametrize("first", range(0, 300, 50))
 def test_no_wild_run_makes_a_false_one(first: int) -> None:
-    """experiments/adversary_scales.py has 10⁵ of them."""
+    """experiments/adversary_scales.py plays as many as one likes."""
     for seed in range(first, first + 50):
         verdict = wild_run(seed)
         assert verdict is None or not verdict.false, verdict

@@ -117,6 +117,8 @@ class Outcome(NamedTuple):
     paid: Real
     expected: Real
     product: Real
+    magnitude: Real
+    """|⟨gradient, mean⟩| without the ridge: the part of the product that may be below 0."""
     gradient_square: Real
     size: Real
     """‖(mean, scale)‖² before the step, which a ridge costs."""
@@ -157,7 +159,7 @@ def one_event(parts: Parts, set_to: Settings, running: Running, x: Real, y: Real
         SUM.square: jnp.where(settings[SETTING.ridge] > 0.0, outcome.size, 0.0),
         SUM.sloped: 0.0,
         SUM.slope_square: 0.0,
-        SUM.magnitude: jnp.abs(outcome.product),
+        SUM.magnitude: outcome.magnitude,
         SUM.largest_square: jnp.maximum(outcome.gradient_square - running.head[SUM.largest_square], 0.0),
     }
     head = running.head + jnp.stack([sums[place] for place in range(len(SUM))])
@@ -189,6 +191,7 @@ def independent_event(
         paid=weight * cost(view.prediction, 0.0).value + 0.5 * pull * means,
         expected=weight * view.value + 0.5 * pull * size,
         product=(gradient.mean * belief.mean + std_gradient * belief.std).sum(),
+        magnitude=jnp.abs((weight * view.gradient.mean * belief.mean).sum()),
         gradient_square=square,
         size=size,
         mean=new.mean,
@@ -214,6 +217,7 @@ def correlated_event(
         paid=weight * cost(law.prediction, 0.0).value,
         expected=weight * loss.value,
         product=(gradient * running.mean).sum() + slopes.curvature * jnp.square(law.spread),
+        magnitude=jnp.abs((gradient * running.mean).sum()),
         gradient_square=square,
         size=0.0,
         mean=new.mean,
