@@ -15,6 +15,8 @@ CLOCK = r"(?<=started )\S+(?=\.$)|(?<=resumed behind )[\d,]+|(?<=numbers: ).*|^[
 """Times, and how much of a pipe or a run was there at a time."""
 LAST_DIGITS = r"(?<=\.\d{4})\d{6,}"
 """Machines differ in them."""
+COMPILING = re.compile(r"^compiling .* for this machine, once; .*\n", re.MULTILINE)
+"""What is said where loops have yet to be compiled."""
 CHANGING = re.compile(f"{CLOCK}|{LAST_DIGITS}", re.MULTILINE)
 
 
@@ -35,7 +37,7 @@ def printed(example: Path) -> str:
 
 def settled(output: str) -> str:
     """Without what changes from run to run, as the page has it."""
-    return CHANGING.sub("…", output).rstrip("\n")
+    return CHANGING.sub("…", COMPILING.sub("", output)).rstrip("\n")
 
 
 if __name__ == "__main__":

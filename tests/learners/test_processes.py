@@ -63,7 +63,7 @@ def fail(row: int) -> None:
 
 
 def test_a_bad_row_in_a_pool_of_processes_is_raised_and_does_not_hang() -> None:
-    with get_context("fork").Pool(1) as pool:
+    with get_context("spawn").Pool(1) as pool:
         pending = pool.map_async(fail, [4])
         with pytest.raises(ovi.BadRow, match="row 4: feature 0 is nan") as raised:
             pending.get(timeout=60)

@@ -177,7 +177,7 @@ def test_a_rate_must_be_positive(bad: float) -> None:
             make(bad)
     with pytest.raises(ValueError, match="a rate must be > 0"):
         ovi.SVA(rate=bad).step_rate  # noqa: B018
-    with pytest.raises(ValueError, match="a rate must be > 0"):
+    with pytest.raises(ValueError, match="a step must be > 0"):
         ovi.NGVI(step=bad)
 
 

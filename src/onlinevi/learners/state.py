@@ -100,7 +100,8 @@ class Plan:
         """Beyond which multiple of Σ x² the variance of a prediction is refused; infinite where no step widens a belief."""
         if not self.family.correlated:
             return math.inf
-        return float(np.square(EXPLODED * np.max(named_rows(self.prior_and_box).prior_std)))
+        with np.errstate(over="ignore"):  # a prior so wide that nothing is wider
+            return float(np.square(EXPLODED * np.max(named_rows(self.prior_and_box).prior_std)))
 
     @cached_property
     def dense_kernel(self) -> Kernel:

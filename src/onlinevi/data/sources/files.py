@@ -49,7 +49,7 @@ def _listed(path: Path) -> list[Path]:
 def may_pause(source: str | Path) -> bool:
     """Whether a source is a pipe or the like, whose next rows may take their time."""
     if str(source) == STANDARD_INPUT:
-        return not _is_regular(sys.stdin.buffer)
+        return sys.stdin is not None and not _is_regular(sys.stdin.buffer)
     path = Path(source)
     return path.exists() and not path.is_file() and not path.is_dir()
 
