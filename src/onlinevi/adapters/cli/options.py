@@ -224,7 +224,8 @@ def settings_of(options: argparse.Namespace, rule: str = "auto", family: str | N
 
 def tell_columns(columns: Sequence[Seen]) -> None:
     """Say on stderr what columns were taken for, and what is odd about them."""
-    print("\n".join(told_columns(columns)), file=sys.stderr)
+    for line in told_columns(columns):
+        print(line, file=sys.stderr)
 
 
 def told_columns(columns: Sequence[Seen]) -> list[str]:
