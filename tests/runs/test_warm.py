@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import numba
 import numpy as np
 import pytest
 
@@ -25,7 +26,8 @@ def doubled(values):  # type: ignore[no-untyped-def]
 
 
 @pytest.mark.compiled
-def test_a_kernel_knows_whether_it_is_compiled() -> None:
+def test_a_kernel_knows_whether_it_is_compiled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))  # an earlier run may have left it in the usual one
     kernel = compose(doubled, {})
     assert not kernel.is_compiled
     asked: list[Kernel] = []

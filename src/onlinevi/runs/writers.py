@@ -80,7 +80,7 @@ def naming(path: Path) -> Iterator[None]:
 
 def print_rows(text: str) -> None:
     """Print rows to standard output in UTF-8, as files are, whatever the terminal's encoding."""
-    if sys.stdout.encoding.lower().replace("-", "") == "utf8" or not hasattr(sys.stdout, "buffer"):
+    if not hasattr(sys.stdout, "buffer") or sys.stdout.encoding.lower().replace("-", "") == "utf8":
         sys.stdout.write(text)
         return
     sys.stdout.flush()
