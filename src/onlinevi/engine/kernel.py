@@ -61,8 +61,8 @@ class Kernel:
         function: Any = self.on("compiled")
         if function.signatures:
             return True
-        folder = Path(function.stats.cache_path or ".")
-        return any(folder.glob(f"*{function.py_func.__qualname__}*.nbi"))
+        folder = function.stats.cache_path
+        return folder is not None and any(Path(folder).glob(f"*{function.py_func.__qualname__}*.nbi"))
 
     def on(self, engine: Engine) -> Function:
         """The function that this engine makes of the loop."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -11,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from onlinevi.beliefs import Family, MeanField, Point, named_rows
+from onlinevi.beliefs import Family, MeanField, Point
 from onlinevi.data import Rows, as_events, as_row, as_rows, blocks, one_row, typed
 from onlinevi.engine import SUM, Step, Vector
 from onlinevi.engine import loop as linear
@@ -26,7 +25,7 @@ from onlinevi.learners.described import (
     put_numbers,
     sizes_of,
 )
-from onlinevi.learners.state import EXPLODED, Plan, State, aligned_copy
+from onlinevi.learners.state import EXPLODED, Plan, State, aligned_copy, magnitude_at_most
 from onlinevi.learners.trace import Events, Forecast, Record, Recorder, Trace
 from onlinevi.losses import Loss
 from onlinevi.rules import Rule
@@ -222,7 +221,7 @@ class Linear(Learner[State]):
                     vector[:] = doubles
             check_finite(vector, "state")
         if "magnitude" not in stored.facts["sums"]:  # a file from before it was kept
-            array[SUM.magnitude] = _magnitude_at_most(State(array.copy(), plan))
+            array[SUM.magnitude] = magnitude_at_most(State(array.copy(), plan))
         return State(array, plan)
 
     def _rows(self, X: Any) -> Rows:
@@ -314,16 +313,6 @@ def forecast_of(loss: Loss, events: Events, scores: Any) -> Forecast:
         return Forecast(scores, events.spread, mean, np.sqrt(1.0 - mean * mean), probability, None, None)
     law = loss.label_law(events.prediction, 0.0, np.square(events.spread))
     return Forecast(events.prediction, events.spread, law.mean, None, None, None, None)
-
-
-def _magnitude_at_most(state: State) -> float:
-    """Σ |e1·a| of a state that did not keep it, from its sums and the box of means; without a box from the last mean."""
-    box, ridge = named_rows(state.plan.prior_and_box), state.plan.loss.ridge
-    ends = np.maximum(np.abs(box.mean_low), np.abs(box.mean_high))
-    furthest = np.linalg.norm(np.where(np.isfinite(ends), ends, np.abs(state.mean)) + np.zeros(state.plan.dim))
-    pulled = 2.0 * ridge * np.sqrt(state.weight_square) * abs(state.expected_loss)
-    steepness = np.sqrt(max(state.gradient_square, 0.0)) + np.sqrt(pulled)
-    return min(float(furthest * np.sqrt(state.count) * steepness), sys.float_info.max)
 
 
 COPIES_LAST = 8

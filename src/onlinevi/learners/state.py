@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, ClassVar
@@ -346,3 +347,13 @@ class State:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return State, (np.array(self.array), self.plan)
+
+
+def magnitude_at_most(state: State) -> float:
+    """Σ |e1·a| of a state that did not keep it, from its sums and the box of means; without a box from the last mean."""
+    box, ridge = named_rows(state.plan.prior_and_box), state.plan.loss.ridge
+    ends = np.maximum(np.abs(box.mean_low), np.abs(box.mean_high))
+    furthest = np.linalg.norm(np.where(np.isfinite(ends), ends, np.abs(state.mean)) + np.zeros(state.plan.dim))
+    pulled = 2.0 * ridge * np.sqrt(state.weight_square) * abs(state.expected_loss)
+    steepness = np.sqrt(max(state.gradient_square, 0.0)) + np.sqrt(pulled)
+    return min(float(furthest * np.sqrt(state.count) * steepness), sys.float_info.max)
