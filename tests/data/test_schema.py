@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from helpers.batches import batch
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -28,11 +29,6 @@ from onlinevi.data.stream import Batch
 from onlinevi.data.values import arrow, numbers
 
 pa = pytest.importorskip("pyarrow")
-
-
-def batch(columns: dict[str, Any], first: int = 0) -> Batch:
-    arrays = {name: pa.array(values) for name, values in columns.items()}
-    return Batch("here", np.arange(first, first + len(next(iter(arrays.values())))), arrays)
 
 
 def as_stdin(patch: pytest.MonkeyPatch, rows: list[dict[str, Any]], kind: str) -> None:
@@ -447,101 +443,3 @@ def test_wrapped_columns_are_what_they_hold(tmp_path: Path) -> None:
     pa.parquet.write_table(table, tmp_path / "t.parquet")
     with open_stream(tmp_path / "t.parquet") as stream:
         assert Columns().learn(stream.peek(), target="y").kinds == {"flag": "number"}
-
-
-@pytest.mark.parametrize(
-    ("values", "kind", "want"),
-    [
-        (["$14,524.84", "-3", "€ 7"], "amount", [14524.84, -3.0, 7.0]),
-        (["77%", "5.5 %"], "amount", [77.0, 5.5]),
-        (["0,5", "1.234,25", "-2", "1 000 000,5 €"], "decimal-comma", [0.5, 1234.25, -2.0, 1000000.5]),
-        (["1,5", "2,5.5"], "category", None),
-        (["1.2", "3,4"], "category", None),
-        (["01.02.2023", "03.04.2023"], "day-first", [2023.0, 2023.0]),
-        (["13/02/2023", "03/04/2023"], "day-first", [2023.0, 2023.0]),
-        (["02/13/2023", "03/04/2023"], "month-first", [2023.0, 2023.0]),
-        (["01/02/2023", "03/04/2023"], "category", None),
-        (["13/02/2023", "02/13/2023"], "category", None),
-    ],
-)
-def test_common_ways_to_write_are_read(values: list[str], kind: str, want: list[float] | None) -> None:
-    rows = batch({"x": values})
-    schema = Columns().learn([rows])
-    assert schema.kinds == {"x": kind}
-    if want is not None:
-        _, encoded = encode(schema, rows)
-        assert encoded.X[:, 0].tolist() == want
-        refused: list[Refused] = []
-        encode(schema, batch({"x": ["NA", "soon"]}), refused.append)
-        assert [row.row for row in refused] == [1]
-
-
-def test_days_and_months_are_what_they_are() -> None:
-    rows = batch({"d": ["13.02.2023", "01.03.2023"], "m": ["02/13/2023", "03/01/2023"]})
-    schema, encoded = encode(Columns().learn([rows]), rows)
-    place = [schema.name(place) for place in range(schema.width)].index
-    assert encoded.X[:, place("d.month")].tolist() == encoded.X[:, place("m.month")].tolist() == [2.0, 3.0]
-
-
-def test_what_is_told_is_read_as_it_is_written() -> None:
-    rows = batch({"x": ["1,234", "5,678"], "y": ["1.234", "2.5"]})
-    assert Columns(kinds={"x": "number"}).learn([rows]).kinds == {"x": "amount", "y": "number"}
-    told = Columns(decimal=",", keep=("x",)).learn([rows])
-    assert encode(told, rows)[1].X.tolist() == [[1.234], [5.678]]
-    assert Columns(decimal=".", keep=("x",)).learn([batch({"x": ["1,5"]})]).kinds == {"x": "category"}
-    with pytest.raises(ValueError, match="needs a point or a comma"):
-        Columns(decimal=";")  # type: ignore[arg-type]
-
-
-def test_labels_are_read_as_they_are_written() -> None:
-    rows = batch({"x": [1, 2, 3], "y": ["1,5", "2,5", "?"]})
-    for task in (None, Task("numbers")):
-        refused: list[Refused] = []
-        schema = Columns().learn([rows], "y", task)
-        assert (schema.task.kind, schema.numbers) == ("numbers", {"x"})  # type: ignore[union-attr]
-        assert Schema.from_json(schema.to_json()) == schema
-        assert encode(schema, rows, refused.append)[1].y.tolist() == [1.5, 2.5]  # type: ignore[union-attr]
-        assert [row.reason for row in refused] == ["the label is missing"]
-
-
-def test_words_of_a_text_are_counted() -> None:
-    rows = batch({"note": ["good good flat", None, "Flat"]})
-    schema, encoded = encode(Columns(kinds={"note": "text"}).learn([rows]), rows)
-    assert schema.width == 32
-    assert encoded.X.sum(axis=1).tolist() == [3.0, 0.0, 1.0]
-    assert encoded.X[0, bucket("good", 32)] == 2.0
-    assert (encoded.X[2] <= encoded.X[0]).all()
-
-
-def test_the_first_look_warns() -> None:
-    rng = np.random.default_rng(0)
-    columns = {
-        "key": [f"u{t}" for t in range(60)],
-        "number": list(range(60)),
-        "note": [f"the flat number {t}" for t in range(60)],
-        "same": ["k"] * 60,
-        "money": [f"${t},000" for t in range(1, 61)],
-        "share": [f"{t}%" for t in range(60)],
-        "comma": [f"{t},5" for t in range(60)],
-        "when": [f"{t % 12 + 1}/{t % 5 + 1}/2023" for t in range(60)],
-        "fine": rng.standard_normal(60).tolist(),
-        "town": rng.choice(["a", "b", None], 60).tolist(),
-        "y": ["no"] * 30 + ["yes"] * 30,
-    }
-    rows = batch(columns)
-    seen = {column.name: column for column in first_look(Columns().learn([rows], "y"), [rows])}
-    expected = {
-        "key": "as an id has: --drop key",
-        "number": "goes up by 1 from row to row",
-        "note": "--kinds note=text counts its words",
-        "same": "is 'k' in all rows",
-        "money": "with commas between thousands: '$1,000'",
-        "share": "in percent: '0%'",
-        "comma": "a decimal comma: '0,5'",
-        "when": "days or months first: --kinds when=day-first",
-        "y": "labels are sorted in the first rows, 2 runs of 2 classes",
-    }
-    assert {name: column.warnings for name, column in seen.items() if name not in expected} == {"fine": (), "town": ()}
-    assert all(text in seen[name].warnings[0] for name, text in expected.items())
-    assert (seen["town"].missing, seen["town"].distinct) == (columns["town"].count(None), 2)
-    assert seen["y"].kind == "classes"
