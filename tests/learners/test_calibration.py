@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import copy
 import pickle
+import sys
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,9 +15,13 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy.integrate import quad
 from scipy.stats import norm
+from scipy.stats import t as student_t
 
 import onlinevi as ovi
 from onlinevi.learners.calibration import Calibrated
+
+sys.path.append(str(Path(__file__).resolve().parents[2] / "experiments"))
+import early_intervals
 
 COUNT = 4_000
 
@@ -76,6 +82,29 @@ def test_an_adversary_pays_for_misses_with_ever_larger_labels(side: Callable[[in
     else:
         assert asked * count <= shortfall(calibration.init(), end, calibration.step) + 1e-7
     assert np.isfinite(end.array).all()
+
+
+@pytest.mark.compiled
+@pytest.mark.parametrize("noise", early_intervals.NOISES)
+def test_intervals_are_honest_at_each_of_the_first_rows(noise: str) -> None:
+    shares = early_intervals.covered(300, 60, early_intervals.NOISES[noise])
+    assert early_intervals.LOW <= shares.min()
+    assert shares.max() <= early_intervals.HIGH
+
+
+def test_an_interval_after_two_residuals_is_students() -> None:
+    state, _ = ovi.Calibration(0.9).run([2.0, 1.0], [0.0, 0.0], [1e6, 1.0])  # the first belief was of no use
+    band = ovi.Calibration(0.9).bands(state, 0.0, unit=1e-9)
+    assert band.std == pytest.approx(np.sqrt((0.25 * 4.0 + 1.0) / 1.25 * (1.0 - 1e-4)))
+    drawn = state.ratio / norm.ppf(0.95) * float(student_t.ppf(0.95, 1.5)) * band.std
+    assert (band.lower, band.upper) == pytest.approx((-drawn, drawn))
+
+
+def test_what_held_the_first_intervals_open_fades_out() -> None:
+    calibration, units = ovi.Calibration(0.9), np.r_[1.0, np.full(199, 1e-6)]
+    state, _ = calibration.run(1e-3 * rng(8).standard_normal(200), np.zeros(200), units)
+    band = calibration.bands(state, 0.0, unit=1e-12)
+    assert band.upper == pytest.approx(state.ratio * np.sqrt(state.noise * 1e-12))
 
 
 def test_a_stuck_sensor_leaves_an_interval_that_recovers() -> None:

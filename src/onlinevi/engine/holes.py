@@ -169,6 +169,11 @@ def is_dense() -> bool:
     _hole("is_dense")
 
 
+def may_explode() -> bool:
+    """Whether steps can widen the belief without end, as those over correlated coordinates can."""
+    _hole("may_explode")
+
+
 def is_robust() -> bool:
     """The influence of an event on a step is bounded."""
     _hole("is_robust")

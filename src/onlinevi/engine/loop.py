@@ -24,6 +24,7 @@ from onlinevi.engine.holes import (
     is_dense,
     is_flat,
     is_robust,
+    may_explode,
     missing_mean_square,
     moments,
     per_variance,
@@ -137,7 +138,8 @@ def one_pass(
         # A bad row is found here, before anything has changed.
         costs = cost_sum + cost + expected_sum + expected_cost + product_sum + product + square_sum + gradient_square
         finite = ns.isfinite(law.prediction + law.variance + law.missing_variance + costs)
-        finite = finite and not law.variance > settings[SETTING.widest] * law.row_square
+        if may_explode():
+            finite = finite and not law.variance > settings[SETTING.widest] * law.row_square
         if not (finite and valid_label(y, *parameters)) or (weighted and not weights[i] > 0.0):
             used = i
             break

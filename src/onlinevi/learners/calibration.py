@@ -13,7 +13,7 @@ from onlinevi.engine import Kernel, Real, Vector, compose, ns
 from onlinevi.learners.described import Described, Stored, check_finite, numbers_of, put_numbers
 
 # The packed state.
-COUNT, MISSED, SQUARES, WEIGHT, LOG_RATIO, LAST, LAST_BUT_ONE, PLAIN_SQUARES, PLAIN_WEIGHT = range(9)
+COUNT, MISSED, SQUARES, WEIGHT, LOG_RATIO, LAST, LAST_BUT_ONE, PLAIN_SQUARES, PLAIN_WEIGHT, RAW_SQUARES, RAW_WEIGHT = range(11)
 
 # The settings, read as data.
 MISS_RATE, STEP, KEPT = range(3)
@@ -24,6 +24,9 @@ OUTLIER = 4.0
 """How many stds a residual counts for at most, unless the last two were as large."""
 LARGEST = 1e300
 """A square beyond this counts as this: sums of a memory's length stay finite."""
+
+EARLY = 200
+"""For how many events residuals as they are hold intervals open: less and less, as what is known of the noise grows."""
 
 LEAST_SHARE = 1e-3
 """What a residual counts for at least in the noise, however unsure the prediction was; and the least part that noise has."""
@@ -38,6 +41,8 @@ SUMS = {
     "last_but_one": LAST_BUT_ONE,
     "plain_squares": PLAIN_SQUARES,
     "plain_weight": PLAIN_WEIGHT,
+    "raw_squares": RAW_SQUARES,
+    "raw_weight": RAW_WEIGHT,
 }
 SETTINGS = {"miss_rate": MISS_RATE, "step": STEP, "kept": KEPT}
 """What a file calls the sums and the settings."""
@@ -81,7 +86,7 @@ class Calibrated:
 
     @property
     def ratio(self) -> float:
-        """An interval's half width, in predictive stds."""
+        """An interval's half width, in predictive stds, once the first events are behind."""
         return float(np.exp(self.array[LOG_RATIO]))
 
     @property
@@ -110,6 +115,10 @@ class Calibration:
     predictions are poor. It is 0 if that average is below. A residual counts as no more than 4 stds, or than both of the
     last two: outliers pass for noise only where three come in a row, as they do when a stream has changed.
 
+    The first predictions are poor, and what they know of their own error is poorer. So the std is held to be no less than
+    the root mean square of the residuals, of which the latest count most, and an interval no narrower than Student's law
+    makes it for so few. Both fade out over the first 200 events.
+
     >>> import numpy as np, onlinevi as ovi
     >>> rng = np.random.default_rng(0)
     >>> y = rng.standard_cauchy(20_000)
@@ -134,7 +143,7 @@ class Calibration:
         """Before the first event. The first ratio is the normal law's."""
         from scipy.special import ndtri
 
-        array = np.zeros(9)
+        array = np.zeros(len(SUMS))
         array[LOG_RATIO] = np.log(ndtri(0.5 + 0.5 * self.coverage))
         return Calibrated(array, np.array([1.0 - self.coverage, self.step, 1.0 - 1.0 / self.memory]))
 
@@ -148,7 +157,8 @@ class Calibration:
         if not all(np.isfinite(part).all() for part in parts) or not ((parts[2] > 0.0) & (parts[3] >= 0.0)).all():
             raise ValueError("labels, predictions and variances must be finite, unit > 0 and extra ≥ 0: drop the event")
         array, record = state.array.copy(), np.empty((len(parts[0]), 4))
-        kernel()(*map(np.array, parts), array, state.settings, record)  # copies: a row alone is broadcast onto itself
+        copies = map(np.array, parts)  # a row alone is broadcast onto itself
+        kernel()(*copies, array, state.settings, student(self.coverage), record)
         return Calibrated(array, state.settings), Bands(*record.T)
 
     def run(self, y: Any, prediction: Any, unit: Any = 1.0, extra: Any = 0.0) -> tuple[Calibrated, Bands]:
@@ -178,27 +188,61 @@ class Calibration:
         put_numbers(settings, stored.facts["settings"], SETTINGS)
         if array[COUNT] > 0.0 and array[PLAIN_WEIGHT] == 0.0:  # a file from before these sums were kept
             array[[PLAIN_SQUARES, PLAIN_WEIGHT]] = array[[SQUARES, WEIGHT]]
+        if array[COUNT] > 0.0 and array[RAW_WEIGHT] == 0.0:
+            array[[RAW_SQUARES, RAW_WEIGHT]] = array[[PLAIN_SQUARES, PLAIN_WEIGHT]]
         return Calibrated(array, settings)
 
     def bands(self, state: Calibrated, prediction: Any, unit: Any = 1.0, extra: Any = 0.0) -> Bands:
         """Intervals for labels to come. Changes nothing."""
         centre, unit, extra = np.broadcast_arrays(*(np.asarray(part, dtype=float) for part in (prediction, unit, extra)))
         noise = np.full(centre.shape, state.noise)
-        std = np.sqrt(noise * unit + extra) if state.count else np.full(centre.shape, np.inf)
-        return Bands(std, centre - state.ratio * std, centre + state.ratio * std, noise)
+        if not state.count:
+            return Bands(np.full(centre.shape, np.inf), np.full(centre.shape, -np.inf), np.full(centre.shape, np.inf), noise)
+        known, least = np.sqrt(noise * unit + extra), early_std(state.array)
+        radius = state.ratio * np.maximum(known, student_factor(student(self.coverage), state.count) * least)
+        return Bands(np.maximum(known, least), centre - radius, centre + radius, noise)
+
+
+@cache
+def student(coverage: float) -> Vector:
+    """How much wider Student's interval is than the normal law's, by events: three quarters as many degrees, as late ones count most."""
+    from scipy.special import ndtri, stdtrit
+
+    above = 0.5 + 0.5 * coverage
+    factors: Vector = stdtrit(np.maximum(1.0, 0.75 * np.arange(1.0, EARLY)), above) / ndtri(above)
+    factors.setflags(write=False)
+    return factors
+
+
+def student_factor(factors: Any, count: Real) -> Real:
+    """The factor at so many events."""
+    return factors[int(count) - 1] if count < EARLY else 1.0
+
+
+def early_std(state: Any) -> Real:
+    """What a std is no less than, after the first event: the root mean square of the residuals, and less and less of it."""
+    if state[COUNT] >= EARLY:
+        return 0.0
+    part = 1.0 - (state[COUNT] / EARLY) ** 2
+    return ns.sqrt(part * state[RAW_SQUARES] / state[RAW_WEIGHT])
 
 
 def noise_of(state: Any) -> Real:
     return ns.maximum(state[SQUARES] / state[WEIGHT], 0.0)
 
 
-def calibrate(labels: Any, predictions: Any, units: Any, extras: Any, state: Any, settings: Any, record: Any) -> None:
+def calibrate(
+    labels: Any, predictions: Any, units: Any, extras: Any, state: Any, settings: Any, factors: Any, record: Any
+) -> None:
     """The interval, then the label, then the ratio and the noise. Changes ``state``, fills ``record``."""
     for t in range(len(labels)):
         residual, known = labels[t] - predictions[t], state[COUNT] > 0.0
         noise = noise_of(state) if known else np.nan
-        std = ns.sqrt(noise * units[t] + extras[t]) if known else np.inf
-        radius = ns.exp(state[LOG_RATIO]) * std
+        std = radius = np.inf
+        if known:
+            std, least_std = ns.sqrt(noise * units[t] + extras[t]), early_std(state)
+            radius = ns.exp(state[LOG_RATIO]) * ns.maximum(std, student_factor(factors, state[COUNT]) * least_std)
+            std = ns.maximum(std, least_std)
         record[t, STD], record[t, LOWER], record[t, UPPER] = std, predictions[t] - radius, predictions[t] + radius
         record[t, NOISE] = noise
         if known:
@@ -207,6 +251,9 @@ def calibrate(labels: Any, predictions: Any, units: Any, extras: Any, state: Any
             moved = state[LOG_RATIO] + settings[STEP] * (missed - settings[MISS_RATE])
             state[LOG_RATIO] = ns.maximum(moved, LEAST_LOG_RATIO)
         kept = ns.minimum(settings[KEPT], state[COUNT] / (state[COUNT] + 2.0))
+        kept_raw = ns.minimum(settings[KEPT], state[COUNT] / (state[COUNT] + 3.0))
+        state[RAW_WEIGHT] = kept_raw * state[RAW_WEIGHT] + 1.0
+        state[RAW_SQUARES] = kept_raw * state[RAW_SQUARES] + ns.minimum(residual * residual, LARGEST)
         state[COUNT] += 1.0
         # Where much else is unsure, a residual says little of the noise.
         least = LEAST_SHARE * state[PLAIN_SQUARES] / state[PLAIN_WEIGHT] if known else 0.0

@@ -17,7 +17,7 @@ Places: TypeAlias = Mapping[str, int]
 
 FOREIGN = "this state belongs to another learner: save it with the one that made it"
 
-ADDED_SINCE = frozenset({"last", "last_but_one", "magnitude", "plain_squares", "plain_weight"})
+ADDED_SINCE = frozenset({"last", "last_but_one", "magnitude", "plain_squares", "plain_weight", "raw_squares", "raw_weight"})
 """Names that older files may lack, for sums kept since later: those start from 0. All others are essential."""
 
 
