@@ -157,7 +157,8 @@ def _check_csr(matrix: Any) -> None:
     if len(starts) != count + 1 or starts[0] != 0 or starts[-1] > stored or (starts[1:] < starts[:-1]).any():
         raise ValueError(f"X is no valid CSR matrix: indptr needs {count + 1} ascending places from 0 to at most {stored}")
     used = indices[: starts[-1]]
-    if len(used) and not (used.min() >= 0 and used.max() < dim):
+    unsigned = used.view(f"u{used.itemsize}")  # of which a negative one is large: one look for both ends
+    if len(used) and unsigned.max() >= dim:
         raise ValueError(f"X is no valid CSR matrix: indices go from {used.min()} to {used.max()}, it has {dim} columns")
 
 
@@ -175,8 +176,13 @@ class SpreadRows(DenseRows):
         return filled
 
 
+DOUBLE = np.dtype(np.float64)
+
+
 def as_row(x: Any) -> NDArray[Any]:
     """One row, or rows in a plain array: numbers, and NaN where a mask hides them."""
+    if type(x) is np.ndarray and x.dtype is DOUBLE:  # what nearly all events are: told at a glance
+        return x
     array = _unmasked(x)
     if array.dtype.kind not in "fiub" and array.size and not all(map(_is_real, array.flat)):
         raise TypeError(f"x holds {array.dtype}, such as {array.flat[0]!r}: needs real numbers")

@@ -205,7 +205,10 @@ class Calibration:
 
 @cache
 def student(coverage: float) -> Vector:
-    """How much wider Student's interval is than the normal law's, by events: three quarters as many degrees, as late ones count most."""
+    """How much wider Student's interval is than the normal law's, by events from 1 on.
+
+    It has three quarters as many degrees of freedom as there were events, of which the latest count most.
+    """
     from scipy.special import ndtri, stdtrit
 
     above = 0.5 + 0.5 * coverage
