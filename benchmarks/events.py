@@ -100,9 +100,9 @@ def _river(X: np.ndarray, y: np.ndarray) -> dict[str, Subject]:
     from onlinevi.river import OnlineVIClassifier
 
     events = list(zip(dicts(X), (y > 0).tolist(), strict=True))
-    ours, theirs = OnlineVIClassifier(), LogisticRegression()
+    ours, theirs = OnlineVIClassifier(rule=ovi.NGVI()), LogisticRegression()
     return {
-        "onlinevi.river OnlineVIClassifier": Subject(events, ours.predict_proba_one, ours.learn_one),
+        "onlinevi.river OnlineVIClassifier(rule=NGVI())": Subject(events, ours.predict_proba_one, ours.learn_one),
         "River LogisticRegression": Subject(events, theirs.predict_proba_one, theirs.learn_one),
     }
 

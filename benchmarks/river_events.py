@@ -37,8 +37,11 @@ def models() -> dict[str, Callable[[], object]]:
         "River LogisticRegression": LogisticRegression,
         "River StandardScaler | LogisticRegression": lambda: StandardScaler() | LogisticRegression(),
         "OnlineVIClassifier()": OnlineVIClassifier,
+        "OnlineVIClassifier(rule=NGVI())": lambda: OnlineVIClassifier(rule=ovi.NGVI()),
         "OnlineVIClassifier(rule=Implicit())": lambda: OnlineVIClassifier(rule=ovi.Implicit()),
-        "OnlineVIClassifier(family=FullCovariance())": lambda: OnlineVIClassifier(family=ovi.FullCovariance()),
+        "OnlineVIClassifier(rule=NGVI(), family=FullCovariance())": lambda: OnlineVIClassifier(
+            rule=ovi.NGVI(), family=ovi.FullCovariance()
+        ),
     }
 
 

@@ -23,7 +23,7 @@ def orders(count=5_000):
 
 # %% Each predicted, then learned from
 stream = list(orders())
-model = compose.Discard("order") | OnlineVIClassifier()
+model = compose.Discard("order") | OnlineVIClassifier(rule="ngvi")  # one rule: fast, and its weights are easy to read
 print(evaluate.progressive_val_score(stream, model, metrics.Accuracy()))
 
 # %% What it knows

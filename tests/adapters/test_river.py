@@ -8,7 +8,7 @@ import pickle
 import subprocess
 import sys
 from collections.abc import Iterator
-from itertools import islice
+from itertools import islice, permutations
 from typing import Any
 
 import numpy as np
@@ -32,6 +32,7 @@ BOOLS = (np.array(ROWS) @ [1.0, 1e-4, 0.0] > 5.0).tolist()
 NUMBERS = (1e6 + np.array(ROWS) @ [3e5, -20.0, 1e8] + 1e5 * RNG.standard_normal(120)).tolist()
 KINDS = [("one", "two", "three")[(x["a"] > 5.0) + (x["b"] > 0.0)] for x in DICTS]
 INPUTS = ovi.Inputs(missing=True)
+NGVI, IMPLICIT = ovi.NGVI(), ovi.Implicit(rate=0.5)
 FILLED: dict[str, Any] = {"inputs": ovi.Inputs(), "absent": "zero"}  # kernels that other tests have compiled
 
 
@@ -49,13 +50,21 @@ def same(first: Any, second: Any) -> bool:
 
 
 @pytest.mark.filterwarnings("default")  # River's own data sets warn
-@pytest.mark.parametrize("model", [OnlineVIClassifier(), OnlineVIRegressor()], ids=lambda model: type(model).__name__)
-def test_rivers_own_checks(model: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """On the first 60 rows of River's 200, as many as a check counts on; 200 where memory is measured."""
+@pytest.mark.parametrize(
+    ("model", "rows", "long"),
+    [
+        (OnlineVIClassifier(rule=NGVI), 60, 200),
+        (OnlineVIRegressor(rule=IMPLICIT), 60, 200),
+        pytest.param(OnlineVIClassifier(), 20, 60, marks=pytest.mark.compiled),
+        pytest.param(OnlineVIRegressor(), 20, 60, marks=pytest.mark.compiled),
+    ],
+)
+def test_rivers_own_checks(model: Any, rows: int, long: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On the first rows of River's 200, and on more where memory is measured."""
     whole = checks._yield_datasets
 
     def begins(model: Any, scale: int = 1) -> Iterator[Any]:
-        return (islice(rows, 60 if scale == 1 else 200) for rows in whole(model, scale))
+        return (islice(events, rows if scale == 1 else long) for events in whole(model, scale))
 
     monkeypatch.setattr(checks, "_yield_datasets", begins)
     checks.check_estimator(model)
@@ -80,8 +89,8 @@ def test_it_is_inputs_and_linear_to_the_bit() -> None:
 
 
 def test_predicting_changes_nothing() -> None:
-    quiet = learned(OnlineVIRegressor(), DICTS, NUMBERS)
-    asked = OnlineVIRegressor()
+    quiet = learned(OnlineVIRegressor(rule=IMPLICIT), DICTS, NUMBERS)
+    asked = OnlineVIRegressor(rule=IMPLICIT)
     for x, other, y in zip(DICTS, DICTS[::-1], NUMBERS, strict=True):
         asked.predict_one({**other, "new": 1.0, "word": "w"})
         asked.predict_one(x)
@@ -92,7 +101,7 @@ def test_predicting_changes_nothing() -> None:
 
 
 def test_a_dict_changed_after_its_prediction_is_learned_as_it_is() -> None:
-    model, plain = OnlineVIRegressor(), learned(OnlineVIRegressor(), DICTS, NUMBERS)
+    model, plain = OnlineVIRegressor(rule=IMPLICIT), learned(OnlineVIRegressor(rule=IMPLICIT), DICTS, NUMBERS)
     for row, y in zip(ROWS, NUMBERS, strict=True):
         x = dict.fromkeys(FEATURES, 7.0)
         model.predict_one(x)
@@ -102,10 +111,11 @@ def test_a_dict_changed_after_its_prediction_is_learned_as_it_is() -> None:
 
 
 @pytest.mark.parametrize(
-    ("make", "labels"), [(OnlineVIClassifier, BOOLS), (OnlineVIClassifier, KINDS), (OnlineVIRegressor, NUMBERS)]
+    ("make", "labels", "rule"),
+    [(OnlineVIClassifier, BOOLS, NGVI), (OnlineVIClassifier, KINDS, NGVI), (OnlineVIRegressor, NUMBERS, IMPLICIT)],
 )
-def test_learn_many_is_learn_one_to_the_bit(make: Any, labels: Any) -> None:
-    one, many = learned(make(), DICTS, labels), make()
+def test_learn_many_is_learn_one_to_the_bit(make: Any, labels: Any, rule: ovi.Rule) -> None:
+    one, many = learned(make(rule=rule), DICTS, labels), make(rule=rule)
     for start in range(0, 120, 50):
         many.learn_many(pd.DataFrame(DICTS[start : start + 50]), pd.Series(labels[start : start + 50]))
     assert same(one, many)
@@ -116,11 +126,20 @@ def test_learn_many_is_learn_one_to_the_bit(make: Any, labels: Any) -> None:
 def test_the_order_of_a_dict_and_the_kind_of_its_numbers_do_not_matter() -> None:
     rows = [{"a": float(i % 5), "b": float(i % 2)} for i in range(40)]
     others = [{"b": bool(i % 2), "a": np.int64(i % 5)} if i % 3 else {"a": i % 5, "b": np.float32(i % 2)} for i in range(40)]
-    assert same(learned(OnlineVIRegressor(), rows, range(40)), learned(OnlineVIRegressor(), others, range(40)))
+    one, other = learned(OnlineVIRegressor(rule=IMPLICIT), rows, range(40)), OnlineVIRegressor(rule=IMPLICIT)
+    assert same(one, learned(other, others, range(40)))
+    for names in permutations(["b", "a", 2, (1,), (None,)]):  # some have no order among themselves
+        assert learned(OnlineVIRegressor(rule=IMPLICIT), [dict.fromkeys(names, 1.0)], [1]).names == [
+            "a",
+            "b",
+            (1,),
+            (None,),
+            2,
+        ]
 
 
 def test_a_class_that_comes_late_was_known_from_the_start() -> None:
-    model = learned(OnlineVIClassifier(), DICTS, KINDS)
+    model = learned(OnlineVIClassifier(rule=NGVI), DICTS, KINDS)
     learner = model._learner.inner
     for kind in set(KINDS):
         state, _ = by_hand(learner, ROWS, np.where(np.array(KINDS) == kind, 1.0, -1.0))
@@ -132,9 +151,11 @@ def test_a_class_that_comes_late_was_known_from_the_start() -> None:
 
 def test_zeros_that_were_left_out_are_zeros() -> None:
     """With absent="zero" features may join at any time: all is as if they had been there, as 0."""
-    rows = [{word: count for word, count in x.items() if count} for x in WORDS]
-    sparse = learned(OnlineVIClassifier(absent="zero"), rows, BOOLS)
-    full = learned(OnlineVIClassifier(absent="zero"), [{name: x[name] for name in sparse.names} for x in WORDS], BOOLS)
+    ranks = {word: f"w{k:02}" for k, word in enumerate(dict.fromkeys(word for x in WORDS for word in sorted(x) if x[word]))}
+    words = [{ranks[word]: count for word, count in x.items() if word in ranks} for x in WORDS]  # in the order of their names
+    rows = [{word: count for word, count in x.items() if count} for x in words]
+    sparse, full = (learned(OnlineVIClassifier(rule=NGVI, absent="zero"), events, BOOLS) for events in (rows, words))
+    assert sparse.names == full.names
     assert sparse.scales == full.scales
     assert np.allclose(sparse.states[True].array, full.states[True].array, rtol=1e-12, atol=1e-12)  # sums of other lengths
 
@@ -144,7 +165,7 @@ WORDS = [{f"w{j}": int(count) for j, count in enumerate(row)} for row in RNG.poi
 
 def test_a_category_is_columns_of_0_and_1_from_the_start() -> None:
     colours = [("red", "red", "blue", "green")[i % 4] if i < 20 or i % 5 else None for i in range(120)]
-    model = learned(OnlineVIClassifier(), [{"a": x["a"], "k": k} for x, k in zip(DICTS, colours, strict=True)], BOOLS)
+    model = learned(OnlineVIClassifier(rule=NGVI), [{"a": x["a"], "k": k} for x, k in zip(DICTS, colours, strict=True)], BOOLS)
     assert model.names == ["a", "k=red", "k=blue", "k=green"]
     columns = [[float(k == colour) if k else math.nan for colour in ("red", "blue", "green")] for k in colours]
     rows = [[x["a"], *column] for x, column in zip(DICTS, columns, strict=True)]
@@ -156,7 +177,7 @@ def test_a_category_is_columns_of_0_and_1_from_the_start() -> None:
 
 
 def test_what_is_absent_adds_nothing_and_learns_nothing() -> None:
-    model = learned(OnlineVIRegressor(), DICTS, NUMBERS)
+    model = learned(OnlineVIRegressor(rule=IMPLICIT), DICTS, NUMBERS)
     before = model.state
     model.learn_one({"a": 5.5, "b": 100.0}, NUMBERS[0])
     assert model.scales.counts.tolist() == [121.0, 121.0, 120.0]
@@ -168,14 +189,14 @@ def test_what_is_absent_adds_nothing_and_learns_nothing() -> None:
 
 
 def test_a_missing_value_makes_unsure_and_an_absent_one_does_not() -> None:
-    model = learned(OnlineVIClassifier(), [{"a": x["a"], "b": x["b"]} for x in DICTS], BOOLS)
+    model = learned(OnlineVIClassifier(rule=NGVI), [{"a": x["a"], "b": x["b"]} for x in DICTS], BOOLS)
     absent, missing, nan = ({"a": 9.0}, {"a": 9.0, "b": None}, {"a": 9.0, "b": math.nan})
     assert model.predict_proba_one(missing) == model.predict_proba_one(nan)
     assert 0.5 < model.predict_proba_one(missing)[True] < model.predict_proba_one(absent)[True]
 
 
 def test_the_unit_of_the_label_does_not_matter() -> None:
-    units = [learned(OnlineVIRegressor(), DICTS, [scale * y for y in NUMBERS]) for scale in (1.0, 2.0**-30)]
+    units = [learned(OnlineVIRegressor(rule=IMPLICIT), DICTS, [scale * y for y in NUMBERS]) for scale in (1.0, 2.0**-30)]
     first, second = (model.predict_one(DICTS[0]) for model in units)
     assert first == pytest.approx(second * 2.0**30, rel=1e-9)
 
@@ -184,7 +205,7 @@ def test_losses_of_other_labels() -> None:
     counts = [int(3 + (x["a"] > 5.0)) for x in DICTS]
     poisson = learned(OnlineVIRegressor(loss=ovi.Poisson(), rule=ovi.Implicit(), **FILLED), DICTS, counts)
     assert 2.5 < poisson.predict_one(DICTS[0]) < 4.5
-    hinge = learned(OnlineVIClassifier(loss="hinge", **FILLED), DICTS, BOOLS)
+    hinge = learned(OnlineVIClassifier(loss="hinge", rule=NGVI, **FILLED), DICTS, BOOLS)
     assert np.mean([hinge.predict_one(x) == y for x, y in zip(DICTS, BOOLS, strict=True)]) > 0.9
 
 
@@ -212,19 +233,19 @@ def test_names_stand_for_objects() -> None:
 
 def test_auto_behind_it() -> None:
     X = np.array(ROWS[:30])
-    model = learned(OnlineVIRegressor(rule="auto", **FILLED), DICTS[:30], NUMBERS[:30])
+    model = learned(OnlineVIRegressor(**FILLED), DICTS[:30], NUMBERS[:30])
     learner = ovi.Auto(loss=ovi.Squared())
     state, _ = learner.update_many(learner.init(3), X, NUMBERS[:30])
     assert model.predict_one(DICTS[70]) == learner.forecast(state, ROWS[70]).mean
     model.learn_one({"a": 1.0, "new": "word"}, 1e6)
     assert model.state.count == 31
     assert model.names == [*FEATURES, "new=word"]
-    kinds = learned(OnlineVIClassifier(rule="auto", **FILLED), DICTS[:8], KINDS[:8])
+    kinds = learned(OnlineVIClassifier(**FILLED), DICTS[:8], KINDS[:8])
     assert sum(kinds.predict_proba_one(DICTS[0]).values()) == pytest.approx(1.0, abs=1e-12)
 
 
 def test_copies_and_pickles_go_on_alike_and_apart() -> None:
-    model = learned(OnlineVIClassifier(), DICTS[:60], KINDS[:60])
+    model = learned(OnlineVIClassifier(rule=NGVI), DICTS[:60], KINDS[:60])
     twins = copy.deepcopy(model), pickle.loads(pickle.dumps(model))
     learned(model, DICTS[60:], KINDS[60:])
     assert not same(model, twins[0])
@@ -233,7 +254,7 @@ def test_copies_and_pickles_go_on_alike_and_apart() -> None:
 
 
 def test_a_refused_event_leaves_no_trace() -> None:
-    model = learned(OnlineVIRegressor(), DICTS, NUMBERS)
+    model = learned(OnlineVIRegressor(rule=IMPLICIT), DICTS, NUMBERS)
     before = pickle.dumps(model)
     with pytest.raises(ovi.BadRow, match="row 120: feature 'b' is inf"):
         model.learn_one({"a": 1.0, "b": math.inf, "c": 0.0}, 1.0)
@@ -250,13 +271,13 @@ def test_a_refused_event_leaves_no_trace() -> None:
         model.learn_many(pd.DataFrame([DICTS[0], {**DICTS[0], "a": math.inf}]), pd.Series(NUMBERS[:2]))
     with pytest.raises(TypeError, match="label 'much': Squared needs a finite number"):
         model.learn_one(DICTS[0], "much")
-    kinds = learned(OnlineVIClassifier(), DICTS, BOOLS)
+    kinds = learned(OnlineVIClassifier(rule=NGVI), DICTS, BOOLS)
     with pytest.raises(TypeError, match="label 'maybe' after bools"):
         kinds.learn_one(DICTS[0], "maybe")
 
 
 def test_a_refused_event_brings_neither_features_nor_classes() -> None:
-    model = OnlineVIClassifier()
+    model = OnlineVIClassifier(rule=NGVI)
     for label in (True, "one"):
         with pytest.raises(ovi.BadRow, match="row 0: feature 'new' is inf"):
             model.learn_one({"new": math.inf}, label)
@@ -275,7 +296,7 @@ def test_a_refused_event_brings_neither_features_nor_classes() -> None:
 
 
 def test_an_event_without_features_teaches_the_intercept() -> None:
-    model = learned(OnlineVIRegressor(), [{}, {}, DICTS[0]], [3.0, 3.0, 3.0])
+    model = learned(OnlineVIRegressor(rule=IMPLICIT), [{}, {}, DICTS[0]], [3.0, 3.0, 3.0])
     assert (model.names, model.scales.count, model.state.count) == (list(FEATURES), 3, 3)
     assert model.predict_one({}) == pytest.approx(3.0, abs=0.5)
 
@@ -295,7 +316,8 @@ def test_a_feature_that_cannot_join_is_refused_and_forgotten() -> None:
     [
         ({"rule": "best"}, "rule='best': needs one of 'auto', "),
         ({"loss": "hinge"}, "loss='hinge': needs one of 'absolute', "),
-        ({"rule": "auto", "discount": 0.9}, "leave them out"),
+        ({"discount": 0.9}, "leave them out, or give a rule"),
+        ({"family": ovi.FullCovariance()}, "leave them out, or give a rule"),
         ({"absent": "mean"}, '"skip"'),
         ({"inputs": ovi.Inputs()}, 'absent="zero"'),
     ],
@@ -313,9 +335,9 @@ def test_a_loss_of_another_task_is_refused() -> None:
 
 
 def test_in_a_pipeline_under_evaluation() -> None:
-    model = compose.Pipeline(compose.Discard("is_popular"), preprocessing.MinMaxScaler(), OnlineVIClassifier())
+    model = compose.Pipeline(compose.Discard("is_popular"), preprocessing.MinMaxScaler(), OnlineVIClassifier(rule=NGVI))
     assert evaluate.progressive_val_score(datasets.Phishing(), model, metrics.Accuracy()).get() > 0.87
-    score = evaluate.progressive_val_score(datasets.Phishing(), OnlineVIClassifier(), metrics.LogLoss()).get()
+    score = evaluate.progressive_val_score(datasets.Phishing(), OnlineVIClassifier(rule=NGVI), metrics.LogLoss()).get()
     assert score < 0.27  # River's scaled logistic regression: 0.33
 
 

@@ -195,6 +195,11 @@ class Family:
         squared = x.multiply(x) if hasattr(x, "multiply") else np.square(x)
         return x @ belief.mean, squared @ np.square(belief.std)
 
+    def predict_each(self, packed: Vector, dim: int, x: Vector) -> tuple[Vector, Vector]:
+        """Means and variances of the prediction at one row, by each of several beliefs, packed as rows."""
+        laws = np.array([self.predict(self.unpack(one, dim), x) for one in packed])
+        return laws[:, 0], laws[:, 1]
+
     def predict_missing(self, belief: Belief, x: Any) -> tuple[Any, Any]:
         """The same where NaN is a missing value, N(0, 1): it adds nothing to the mean, and E[θ_j²] to the variance."""
         if hasattr(x, "tocsr"):

@@ -69,6 +69,9 @@ class MeanField(Family):
     def unpack(self, packed: Vector, dim: int) -> Belief:
         return Belief(packed[:dim], packed[dim:])
 
+    def predict_each(self, packed: Vector, dim: int, x: Vector) -> tuple[Vector, Vector]:
+        return packed[:, :dim] @ x, np.square(packed[:, dim:]) @ np.square(x)
+
     def kl(self, belief: Belief, other: Belief | None = None) -> float:
         """KL(belief‖other), by default to the prior; infinite where a std is 0 and the other's is not."""
         other = other or self.init(len(belief.mean))

@@ -24,7 +24,7 @@ Feature: TypeAlias = tuple[Any, str | None]
 
 
 class Columns:
-    """The columns that features have been given so far, in the order in which they came.
+    """The columns that features have been given so far, in the order in which they came; by name where they came together.
 
     A number has a column; a string has one for each value seen, "name=value", 1 or 0. None and NaN are missing values.
     ``event`` is what was read last: a row of values, and a row with 1 where nothing was said of a column.
@@ -79,7 +79,7 @@ class Columns:
                 row[place], absent[place] = _number(name, value), 0.0
 
     def unknown(self, x: Mapping[Any, Any]) -> list[Feature]:
-        """The features of x that have no column yet."""
+        """The features of x that have no column yet, by name: a dict has no order that may matter."""
         found: list[Feature] = []
         for name, value in x.items():
             if isinstance(value, str):
@@ -89,7 +89,7 @@ class Columns:
                 _number(name, value)
                 if name not in self._numbers:
                     found.append((name, None))
-        return found
+        return _in_order(found)
 
     def widened(self, scales: InputState, joining: Sequence[Feature]) -> InputState:
         """The moments with columns for these: 0 at all times, or wherever their category was seen, or never seen."""
@@ -118,6 +118,13 @@ class Columns:
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
         self._make_room()
+
+
+def _in_order(features: list[Feature]) -> list[Feature]:
+    try:
+        return sorted(features, key=lambda feature: (type(feature[0]).__name__, feature[0], feature[1] or ""))
+    except TypeError:  # names without an order of their own
+        return sorted(features, key=repr)
 
 
 def _is_missing(value: Any) -> bool:

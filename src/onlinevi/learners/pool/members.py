@@ -68,6 +68,15 @@ class Members:
         after = [array for task in tasks for array in task.states]
         return [State(after[place], plan) for place, plan in zip(self.places, self.plans, strict=True)], records
 
+    def predict_row(self, states: Sequence[State], x: Vector) -> tuple[Vector, Vector]:
+        """Means and variances of every learner's prediction at a row without missing values."""
+        means, variances = np.empty((2, len(states)))
+        for kind in self.kinds:
+            plan, numbers = kind.first, kind.numbers
+            packed = np.stack([plan.numbers(states[number].array)[plan.parts["belief"]] for number in numbers])
+            means[numbers], variances[numbers] = plan.family.predict_each(packed.astype(np.float64, copy=False), plan.dim, x)
+        return means, variances
+
     def _refusal(self, states: Sequence[State], rows: Rows, labels: Vector, weights: Vector, start: int, stop: int) -> Refused:
         """The first row that some learner refuses, found by halving: any split gives the same bits."""
 

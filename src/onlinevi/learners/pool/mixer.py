@@ -256,17 +256,26 @@ class Mixer:
 
     def pooled(self, state: PoolState, x: Any) -> Pooled:
         """What is predicted at a row, or at each row of a matrix."""
-        each = [prediction_law(own, x) for own in state.learners]
-        means, variances = (np.moveaxis(np.asarray(part), 0, -1) for part in zip(*each, strict=True))
+        means, variances, held = self._laws(state, x)
         weights, means = state.weights, means + state.shifts
         centre = np.asarray((weights * means).sum(axis=-1))
-        held = np.moveaxis(np.asarray([missing_means(own, x) for own in state.learners]), 0, -1)
         within = np.asarray((weights * np.maximum(variances - held, 0.0)).sum(axis=-1))
         between = np.asarray((weights * (np.square(means - centre[..., None]) + held)).sum(axis=-1))
         if self.by_probability:
             says = mixing.believed_at(self.loss, means, np.sqrt(variances))
             centre = np.asarray(mixing.log_odds(*(weights * says).sum(axis=-1)))
         return Pooled(centre, within, between)
+
+    def _laws(self, state: PoolState, x: Any) -> tuple[Vector, Vector, Vector]:
+        """Of every learner's prediction, the mean, the variance, and what of it missing values add for good."""
+        if is_plain_row(x, self.plans[0].dim):
+            means, variances = self.members.predict_row(state.learners, x.reshape(-1))
+            if np.isfinite(means + variances).all():
+                shape = *x.shape[:-1], len(means)
+                return means.reshape(shape), variances.reshape(shape), np.zeros(shape)
+        each = [(*prediction_law(own, x), missing_means(own, x)) for own in state.learners]
+        means, variances, held = (np.moveaxis(np.asarray(part), 0, -1) for part in zip(*each, strict=True))
+        return means, variances, held
 
     def start(self) -> Vector:
         """The packed state before the first event."""
@@ -298,3 +307,8 @@ class Mixer:
         rarest = math.exp(self.log_prior.min())
         changed = switches * math.log(self.share * rarest) if switches else 0.0
         return -(math.log(rarest) + changed + (most - switches) * math.log(1.0 - self.share + self.share * rarest))
+
+
+def is_plain_row(x: Any, dim: int) -> bool:
+    """Whether x is one row of doubles, be it in a matrix, none of them missing."""
+    return type(x) is np.ndarray and x.dtype == np.float64 and x.shape in ((dim,), (1, dim)) and not np.isnan(x).any()
