@@ -79,6 +79,27 @@ def test_streams_that_are_closed(few: Path) -> None:
     assert call("run", few, "--target", "nope", shell='"$@" >&- 2>&-').returncode == 2
 
 
+INTERRUPTED_IN_AN_IMPORT = """
+import builtins, sys, onlinevi_command
+plain = builtins.__import__
+def slow(name, *rest):
+    if name == "numpy":
+        raise KeyboardInterrupt
+    return plain(name, *rest)
+builtins.__import__ = slow
+sys.exit(onlinevi_command.main())
+"""
+
+
+def test_the_import_may_be_interrupted_and_its_variables_wrong() -> None:
+    done = subprocess.run([sys.executable, "-c", INTERRUPTED_IN_AN_IMPORT], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (130, "onlinevi: interrupted before anything was begun\n")
+    start, wrong = [sys.executable, "-m", "onlinevi_command", "data"], os.environ | {"ONLINEVI_ENGINE": "fast"}
+    done = subprocess.run(start, capture_output=True, text=True, env=wrong, check=False)
+    assert done.returncode == 2
+    assert done.stderr.startswith("onlinevi: engine 'fast': needs 'compiled' or 'interpreted'")
+
+
 def test_what_nobody_thought_of_is_one_line_and_a_traceback_on_demand(
     few: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

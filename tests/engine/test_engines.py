@@ -30,8 +30,9 @@ print(engine_in_use(), learner.update(learner.init(1), [1.0], 1.0)[0].mean[0], "
 """
 
 
-def in_a_process(script: str, engine: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, "-c", script], env=os.environ | {VARIABLE: engine}, capture_output=True, text=True)
+def in_a_process(script: str, engine: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    variables = os.environ | {VARIABLE: engine} | variables
+    return subprocess.run([sys.executable, "-c", script], env=variables, capture_output=True, text=True)
 
 
 def test_a_variable_of_the_environment_names_the_engine_to_start_with() -> None:
@@ -43,6 +44,12 @@ def test_a_variable_of_the_environment_names_the_engine_to_start_with() -> None:
     done = in_a_process(script, "complied")
     assert done.returncode != 0
     assert "engine 'complied': needs 'compiled' or 'interpreted', in the call or in ONLINEVI_ENGINE" in done.stderr
+
+
+def test_where_numba_may_not_compile_the_engine_is_the_interpreted_one() -> None:
+    assert in_a_process(SCRIPT, "", NUMBA_DISABLE_JIT="1").stdout.split()[:2] == ["interpreted", "0.5"]
+    done = in_a_process(SCRIPT, "compiled", NUMBA_DISABLE_JIT="1")
+    assert "NUMBA_DISABLE_JIT is set, and nothing can be compiled" in done.stderr
 
 
 def test_a_setting_is_for_good_and_a_block_for_as_long_as_it_runs() -> None:

@@ -138,6 +138,8 @@ def test_what_would_void_the_guarantee_is_refused() -> None:
     thinned = ovi.learn(*normalised_toy(rng, 4200), loss=ovi.Hinge(), rule=ovi.OGA(0.1), record="thinned")
     assert len(risk_bound(trace, 0.05, bound=30.0)) == len(trace.steps)
     assert (risk_bound(trace, 0.05, bound=30.0) >= trace.average_loss).all()
+    with pytest.raises(TypeError, match="of AutoState, which has no average decision: needs one of learn"):
+        risk_bound(ovi.auto(X[:9], y[:9]), 0.05, bound=30.0)
     for call, message in [
         (lambda: risk_bound(trace, 0.05, bound=0.5), r"lies outside \[0, 0.5\]"),
         (lambda: fixed_risk_bound(trace, 0.05, bound=0.5), r"lies outside \[0, 0.5\]"),

@@ -92,3 +92,9 @@ def little_memory(most: int = 4_000_000) -> Iterator[None]:
         assert tracemalloc.get_traced_memory()[1] < most
     finally:
         tracemalloc.stop()
+
+
+def places(value: Any) -> list[tuple[Any, Any]]:
+    """Every (container, key) in a JSON value."""
+    own = list(value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else [])
+    return [(value, key) for key, _ in own] + [place for _, inner in own for place in places(inner)]

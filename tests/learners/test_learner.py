@@ -126,6 +126,12 @@ def test_a_weight_of_zero_leaves_the_state() -> None:
     trace = ovi.learn(np.ones((3, 1)), [1, 1, 1], loss=ovi.Hinge(), rule=ovi.SVB(), weights=[0.0, 0.0, 0.0])
     assert trace.state.count == 0
     assert len(trace.average_loss) == 0
+    for own in (ovi.Auto(ovi.Logistic()), ovi.OneVsRest(ovi.Linear(ovi.Logistic(), ovi.NGVI()), 3)):
+        known, _ = own.update(own.init(1), [1.0], 1.0)
+        same, step = own.update(known, [2.0], 1.0, weight=0.0)
+        assert same is known
+        assert step.prediction == pytest.approx(own.update(known, [2.0], 1.0)[1].prediction, rel=1e-14)
+        assert step.loss == 0.0
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from helpers.checkpoints import SAMPLES, little_memory, load_bytes, rewrite, sealed
+from helpers.checkpoints import SAMPLES, little_memory, load_bytes, places, rewrite, sealed
 from helpers.states import arrays_of
 
 import onlinevi as ovi
@@ -106,12 +106,6 @@ def test_a_forged_header_is_refused_before_memory_is_taken(forgery: Any, saved: 
 
 
 STRANGE = [None, True, -1, 0, 3, HUGE, 10**400, 0.5, -0.0, 1e308, "inf", "", [], {}, [1.0], {"is": "Auto"}, {"float": "nan"}]
-
-
-def places(value: Any) -> list[tuple[Any, Any]]:
-    """Every (container, key) in a JSON value."""
-    own = list(value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else [])
-    return [(value, key) for key, _ in own] + [place for _, inner in own for place in places(inner)]
 
 
 @pytest.mark.parametrize(("sample", "tries"), [("auto_v1.ovi", 400), ("classes_v1.ovi", 200)])

@@ -30,6 +30,9 @@ Engine: TypeAlias = Literal["compiled", "interpreted"]
 VARIABLE = "ONLINEVI_ENGINE"
 """The environment variable that names the engine to start with."""
 
+NUMBA_OFF = "NUMBA_DISABLE_JIT"
+"""Numba's own variable: with it set the engine is the interpreted one."""
+
 
 class Kernel:
     """A loop and what fills its holes. ``run`` is the function that the engine in use makes of them, at its first call."""
@@ -98,10 +101,17 @@ def watching_kernels(watch: Callable[[Kernel], object]) -> Iterator[None]:
 def _checked(engine: str) -> Engine:
     if engine not in get_args(Engine):
         raise ValueError(f"engine {engine!r}: needs 'compiled' or 'interpreted', in the call or in {VARIABLE}")
+    if engine == "compiled" and numba_is_off():
+        raise ValueError(f"engine 'compiled': {NUMBA_OFF} is set, and nothing can be compiled; unset it, or use 'interpreted'")
     return engine  # type: ignore[return-value]
 
 
-_engine: Engine = _checked(os.environ.get(VARIABLE) or "compiled")
+def numba_is_off() -> bool:
+    """Whether numba was told, before it was imported, to compile nothing."""
+    return os.environ.get(NUMBA_OFF, "0") not in ("", "0")
+
+
+_engine: Engine = _checked(os.environ.get(VARIABLE) or ("interpreted" if numba_is_off() else "compiled"))
 
 
 def engine_in_use() -> Engine:

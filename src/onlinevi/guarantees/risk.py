@@ -134,6 +134,11 @@ def _furthest(box: Box, dim: int) -> Vector:
 
 
 def _losses(trace: Trace) -> Vector:
+    if not hasattr(trace.state, "plan"):
+        raise TypeError(
+            f"the trace is of {type(trace.state).__name__}, which has no average decision: needs one of learn(...) or Linear; "
+            "mean_bound(trace.loss, delta, bound=...) bounds the average risk of what was predicted"
+        )
     if not trace.state.plan.loss.convex:
         raise ValueError(f"{trace.state.plan.loss} is not convex: the average decision may be worse than the decisions")
     if len(trace.steps) != trace.state.count:

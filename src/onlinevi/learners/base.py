@@ -125,7 +125,8 @@ class Learner(ABC, Generic[S]):
         if row.ndim != 1:
             raise ValueError(f"x has shape {row.shape}: needs one value a feature; for a matrix use update_many")
         if weight == 0.0:
-            return state, Step(*self.predict(state, row), 0.0)
+            said = self.foresee(self.fitting(state, len(row)), row[np.newaxis])
+            return state, Step._make(said.paying(np.zeros(1)).table[0].tolist())
         weights = _NO_WEIGHTS if weight == 1.0 else as_weights([weight], 1)
         label = as_labels([y], self.loss.label_hint)
         after, events = self.play(self.fitting(state, len(row)), row[np.newaxis], label, weights)
@@ -136,7 +137,7 @@ class Learner(ABC, Generic[S]):
         x = x if hasattr(x, "shape") else np.asarray(as_row(x), dtype=float)
         if len(x.shape) == 1:
             mean, std = self.predict(state, np.asarray(as_row(x), dtype=float)[np.newaxis])
-            return float(mean[0]), float(std[0])
+            return (float(mean[0]), float(std[0])) if mean.ndim == 1 else (mean[0], std)
         events = self.foresee(self.fitting(state, x.shape[-1]), x)
         return events.prediction, events.spread
 

@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 
 from onlinevi.data import Position, Schema
-from onlinevi.learners import CheckpointError, load, save
+from onlinevi.learners import CheckpointError, Learner, load, save
 from onlinevi.runs.job import Job, Origin, Waiting
 from onlinevi.runs.rejected import Rejected
 from onlinevi.runs.settings import Settings
+from onlinevi.runs.shapes import check_run
 
 KEY = "onlinevi job"
 VERSION = 1
@@ -49,7 +50,18 @@ def load_job(path: str | Path, *, bad_rows: str = "skip") -> Job:
         raise CheckpointError(f"{path}: it holds a learner, but no run of a file: read it with ovi.load")
     if extra[KEY] != VERSION:
         raise CheckpointError(f"{path}: its run has version {extra[KEY]}, this onlinevi knows {VERSION}: upgrade it")
-    _check_imported(path, extra["settings"])
+    try:
+        check_run(extra)
+        _check_imported(extra["settings"])
+        return _restored(learner, state, extra, bad_rows)
+    except CheckpointError as error:
+        raise CheckpointError(f"{path}: {error}") from None
+    except (ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError) as error:
+        raise CheckpointError(f"{path}: its run is damaged ({error}): take a backup") from error
+
+
+def _restored(learner: Learner[Any], state: Any, extra: dict[str, Any], bad_rows: str) -> Job:
+    """The job of a learner, its state, and what else was kept."""
     job = Job(Settings(**extra["settings"]), Schema.from_json(extra["schema"]), rejected=Rejected(bad_rows, extra["left_out"]))
     # Files from before a run looked back: as if all columns had been there from the start, which a replay checks.
     job.first_schema = Schema.from_json(extra.get("first_schema") or extra["schema"])
@@ -80,13 +92,13 @@ def job_after(path: Path, settings: Settings, rejected: Rejected) -> Job:
     return job
 
 
-def _check_imported(path: str | Path, settings: dict[str, Any]) -> None:
+def _check_imported(settings: dict[str, Any]) -> None:
     """Refuse to import what a file names: nothing in a file is run."""
     for argument in ("loss", "rule", "family"):
         module, colon, _ = str(settings.get(argument)).partition(":")
         if colon and module not in sys.modules:
             raise CheckpointError(
-                f"{path}: it was learned with {argument}={settings[argument]!r}, and a file imports nothing by itself: import "
+                f"it was learned with {argument}={settings[argument]!r}, and a file imports nothing by itself: import "
                 f"{module} first, on the command line by --import {module}"
             )
 

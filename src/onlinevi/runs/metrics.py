@@ -113,7 +113,7 @@ class Metrics:
 
     def restore(self, saved: dict[str, Any]) -> None:
         """Go on from what ``to_json`` gave."""
-        self.totals, self.bins = np.array(saved["totals"]), np.array(saved["bins"])
+        self.totals[:], self.bins[:] = saved["totals"], saved["bins"]
         self.curve.restore(saved["curve"])
 
 
@@ -153,7 +153,8 @@ class Snapshots:
 
     def restore(self, saved: dict[str, Any]) -> None:
         """Go on from what ``to_json`` gave."""
-        vars(self).update(saved)
+        self.stride, self.steps = saved["stride"], saved["steps"]
+        self.weights, self.certified = saved["weights"], saved["certified"]
 
 
 def certified_regret(state: Any) -> float | None:

@@ -1,0 +1,130 @@
+"""What the parts of a stored run look like. A file may have been made by anyone: what has another shape is refused by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias
+
+from onlinevi.learners import CheckpointError
+
+LARGEST = 2**53
+"""Counts beyond this are none: as doubles they would no longer be exact."""
+
+Shape: TypeAlias = "Callable[[Any], bool] | list[Shape] | Mapping[str, Shape]"
+"""A question about a value; a list of values of one shape; or fields by name, all of which must be there."""
+
+
+def is_count(value: Any) -> bool:
+    return type(value) is int and 0 <= value <= LARGEST
+
+
+def is_stride(value: Any) -> bool:
+    return is_count(value) and value > 0
+
+
+def is_number(value: Any) -> bool:
+    return type(value) in (int, float) and abs(value) <= 1e308
+
+
+def is_text(value: Any) -> bool:
+    return type(value) is str
+
+
+def either(shape: Shape) -> Callable[[Any], bool]:
+    """None, or a value of this shape."""
+    return lambda value: value is None or _is(value, shape)
+
+
+def parts(*shapes: Shape) -> Callable[[Any], bool]:
+    """A list of so many values, each of its own shape."""
+    return lambda value: (
+        type(value) is list
+        and len(value) == len(shapes)
+        and all(_is(one, shape) for one, shape in zip(value, shapes, strict=True))
+    )
+
+
+def named(shape: Shape) -> Callable[[Any], bool]:
+    """Values of one shape by any names."""
+    return lambda value: type(value) is dict and all(_is(one, shape) for one in value.values())
+
+
+def is_row(value: Any) -> bool:
+    """One row, dense or sparse."""
+    if type(value) is not dict:
+        return _is(value, [either(is_number)])
+    fields = _is(value, {"width": is_count, "at": [is_count], "values": [either(is_number)]})
+    return fields and len(value["at"]) == len(value["values"]) and all(place < value["width"] for place in value["at"])
+
+
+def is_weights(value: Any) -> bool:
+    """The weights of all features, or a list of them for each class."""
+    return _is(value, [is_number]) or _is(value, [[is_number]])
+
+
+def is_position(value: Any) -> bool:
+    """Four parts, and the prefixes, which the first files had not."""
+    head = is_text, is_count, is_count, is_text
+    return parts(*head)(value) or parts(*head, [parts(is_count, is_text)])(value)
+
+
+CURVE: Shape = {"stride": is_stride, "count": is_count, "kept": [[is_number]], "last": [[is_number]]}
+
+RUN: Mapping[str, Shape] = {
+    "schema": is_text,
+    "position": either(is_position),
+    "account": {"totals": [is_number], "bins": [[is_number]], "curve": CURVE},
+    "moments": {
+        "stride": is_stride,
+        "steps": [is_count],
+        "weights": [[is_weights]],
+        "certified": [either(is_number)],
+    },
+    "left_out": {"count": is_count, "reasons": named(is_count), "first": [lambda value: type(value) is dict]},
+    "waiting": [parts(is_count, is_row, [is_number])],
+    "notes": lambda value: type(value) is dict,
+    "settings": {"target": is_text},
+}
+
+ADDED_SINCE: Mapping[str, Shape] = {
+    "first_schema": is_text,
+    "before": [parts(is_count, is_position)],
+    "merged": [parts(is_count, is_position)],
+    "joins": [parts(is_count, is_count)],
+    "clock": CURVE,
+}
+"""What the files of the first versions have not."""
+
+SETTINGS: Mapping[str, Shape] = {
+    **dict.fromkeys(("task", "loss", "family", "prepare_like", "decimal", "delimiter", "encoding"), either(is_text)),
+    **dict.fromkeys(("rule", "missing"), is_text),
+    **dict.fromkeys(("level", "coverage"), is_number),
+    **dict.fromkeys(("delay", "max_categories", "first_row", "look"), is_count),
+    **dict.fromkeys(("hash_bits", "end_row"), either(is_count)),
+    "keep": [is_text],
+    "drop": [is_text],
+    "classes": [is_text],
+    "names": either([is_text]),
+    "kinds": named(is_text),
+}
+"""Of the settings, what may be left out: later versions have added to them."""
+
+
+def check_run(extra: Mapping[str, Any]) -> None:
+    """Refuse a run one of whose parts is absent, or has another shape."""
+    for name, shape in {**RUN, **ADDED_SINCE}.items():
+        if name not in extra and name in RUN:
+            raise CheckpointError(f"its run lacks {name!r}, without which it cannot go on: take a backup")
+        if name in extra and not _is(extra[name], shape):
+            raise CheckpointError(f"the {name!r} of its run is not what onlinevi writes: take a backup")
+    for name, value in extra["settings"].items():
+        if name in SETTINGS and not _is(value, SETTINGS[name]):
+            raise CheckpointError(f"the setting {name!r} of its run is not what onlinevi writes: take a backup")
+
+
+def _is(value: Any, shape: Shape) -> bool:
+    if isinstance(shape, list):
+        return type(value) is list and all(_is(one, shape[0]) for one in value)
+    if isinstance(shape, Mapping):
+        return type(value) is dict and all(name in value and _is(value[name], part) for name, part in shape.items())
+    return shape(value)
