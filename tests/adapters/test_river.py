@@ -63,8 +63,8 @@ def test_rivers_own_checks(model: Any, rows: int, long: int, monkeypatch: pytest
     """On the first rows of River's 200, and on more where memory is measured."""
     whole = checks._yield_datasets
 
-    def begins(model: Any, *scale: int) -> Iterator[Any]:  # which older versions of River have not
-        return (islice(events, long if scale else rows) for events in whole(model, *scale))
+    def begins(model: Any, **scale: int) -> Iterator[Any]:  # older versions of River have no scale
+        return (islice(events, long if scale else rows) for events in whole(model, **scale))
 
     monkeypatch.setattr(checks, "_yield_datasets", begins)
     checks.check_estimator(model)
