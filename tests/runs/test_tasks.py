@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import onlinevi as ovi
+from onlinevi import datasets
 from onlinevi.adapters.cli import main
 from onlinevi.data.schema.task import Task
 from onlinevi.engine import named
@@ -157,6 +158,39 @@ def test_names_are_hashed_or_share_features_as_asked(tmp_path: Path) -> None:
         assert run.job.schema.sparse, "2^20 columns a row would fill the memory"
 
 
+def test_a_column_of_texts_leaves_numbers_as_they_are(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """experiments/text_column.py does it with the default learner, and with more data."""
+    if not datasets.status("pima").available:
+        pytest.skip("pima is not on this machine")
+    data = datasets.load("pima")
+    texts = {
+        "": [""] * len(data.y),
+        "unique": [f",note-{i} word{i}" for i in range(len(data.y))],
+        "recurring": [f",name-{k}" for k in np.random.default_rng(1).integers(300, size=len(data.y))],
+    }
+    summaries, inputs = {}, {}
+    for name, column in texts.items():
+        header = ",".join(f"x{j}" for j in range(8)) + (",note" if name else "") + ",y\n"
+        lines = [f"{','.join(map(repr, x))}{own},{y}\n" for x, own, y in zip(data.X.tolist(), column, data.y, strict=True)]
+        path = tmp_path / "rows.csv"
+        path.write_text(header + "".join(lines))
+        out = tmp_path / f"out{name}"
+        call = ["run", str(path), "--target", "y", "--rule", "implicit", "--json", "--hindsight"]
+        assert main([*call, "--out", str(out)]) == 0
+        told = capsys.readouterr()
+        summaries[name], inputs[name] = json.loads(told.out), load_job(out / "model.ovi").state.inputs
+        assert ("note has a name of its own in nearly every row, as an id has, and is left out" in told.err) == (
+            name == "unique"
+        )
+        assert summaries[name]["regret"] is not None, "read again, the rows are those learned from"
+    assert summaries["unique"]["average_loss"] == summaries[""]["average_loss"]
+    assert inputs["unique"] == inputs[""]
+    assert inputs["recurring"].centred.tolist() == list(range(8)), "though rows are sparse"
+    np.testing.assert_array_equal(inputs["recurring"].mean[:8], inputs[""].mean)
+    np.testing.assert_array_equal(inputs["recurring"].std[:8], inputs[""].std)
+    assert summaries["recurring"]["error_rate"] < summaries[""]["error_rate"] + 0.03, "of 132 features that are noise"
+
+
 def test_a_run_of_an_earlier_version_goes_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Written before settings had families, and names numbers of their own."""
     rows, model = tmp_path / "rows.csv", tmp_path / "model.ovi"
@@ -202,7 +236,7 @@ def test_columns_are_told_and_may_be_told_otherwise(tmp_path: Path, capsys: pyte
     assert main(["run", *call, "--rule", "implicit", "--out", str(tmp_path / "o"), "--json"]) == 0
     ran = capsys.readouterr()
     assert json.loads(ran.out)["hindsight"] is None or json.loads(ran.out)["events"] == 200
-    for line in ("größe  decimal-comma        0", "id     category             0      200", "! id has a name of its own"):
+    for line in ("größe  decimal-comma        0", "id     id                   0      200", "! id has a name of its own"):
         assert line in looked
         assert line in ran.err
     assert main(["run", *call, "--rule", "implicit", "--kinds", "größe=number,id=drop", "--json"]) == 0

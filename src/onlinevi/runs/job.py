@@ -163,7 +163,8 @@ class Job:
     def _join(self, width: int) -> None:
         """The learner, as wide as the next row."""
         if self.state is None:
-            self.state = begin(self.learner, width, self.prepared_by, sparse=self.schema.sparse)
+            moments = joined(InputState.start(0), self.schema, width) if self.prepared_by is None else self.prepared_by
+            self.state = begin(self.learner, width, moments, sparse=self.schema.sparse)
         elif width > self.state.inputs.dim:
             moments = joined(self.state.inputs, self.schema, width)
             self.state = self.learner.widen(self.state, width).with_inputs(moments)
@@ -220,8 +221,14 @@ def begin(learner: Learner[Any], width: int, moments: InputState | None = None, 
 
 
 def joined(moments: InputState, schema: Schema, width: int) -> InputState:
-    """The moments for rows of more features: names and indices were 0 in all rows so far, of numbers nothing is known."""
-    return moments.widened(width, [0 if schema.was_zero(place) else moments.count for place in range(moments.dim, width)])
+    """The moments for rows of more features: names and indices were 0 in all rows so far, of numbers nothing is known.
+
+    Numbers are centred beside names, though these make rows sparse.
+    """
+    unknown = [place for place in range(moments.dim, width) if not schema.was_zero(place)]
+    lag = np.zeros(width - moments.dim)
+    lag[np.array(unknown, dtype=int) - moments.dim] = moments.count
+    return moments.widened(width, lag, unknown if schema.sparse else ())
 
 
 def as_wide(learner: Learner[Any], state: Any, X: Any) -> Any:

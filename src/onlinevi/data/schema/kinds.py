@@ -25,7 +25,7 @@ from onlinevi.data.values import arrow, is_missing, is_number, is_numeric, is_te
 from onlinevi.engine import Vector
 
 Kind: TypeAlias = Literal[
-    "number", "amount", "decimal-comma", "flag", "category", "text", "date", "day-first", "month-first", "time"
+    "number", "amount", "decimal-comma", "flag", "category", "text", "date", "day-first", "month-first", "time", "id"
 ]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 NUMBERS: tuple[Kind, ...] = ("number", "amount", "decimal-comma")
@@ -50,6 +50,7 @@ PARTS: dict[Kind, tuple[str, ...]] = {
     "day-first": DATE_PARTS,
     "month-first": DATE_PARTS,
     "time": TIME_PARTS,
+    "id": (),
 }
 """The features a column has from the start, each under its name; a category's come as they are met."""
 
@@ -64,10 +65,13 @@ NEEDS: dict[Kind, str] = {
     "day-first": "a date such as 29.02.2024",
     "month-first": "a date such as 02/29/2024",
     "time": "a time such as 2024-02-29T12:00:00Z",
+    "id": "anything",
 }
 
 ODD_IN = 50
 """One cell in so many may be odd in a column of numbers or dates."""
+IDS = 0.9
+"""More different names than this part of the values are no categories."""
 
 
 def check_type(name: str, values: Any) -> None:
@@ -106,9 +110,18 @@ def told_kind(told: Kind, blocks: Iterable[Any], decimal: str | None = None) -> 
     return told
 
 
+def is_id(blocks: Iterable[Any], most: int) -> bool:
+    """Whether nearly every value of a column is one of its own, and there are more than ``most``: of a name that comes once
+    nothing can be learned, and those that share a feature are alike in nothing.
+    """
+    there = [text.strip() for values in blocks for text in texts(_present(plain(values))).to_pylist()]
+    different = len(set(there))
+    return different > most and different > IDS * len(there)
+
+
 def odd_cells(kind: Kind | None, blocks: Iterable[Any]) -> list[str]:
     """The texts of a column's cells that are not of its kind, in their order."""
-    if kind in (None, "category"):
+    if kind in (None, "category", "id"):
         return []
     return [
         text for values in blocks for text in texts(values).filter(arrow().array(cells(kind, values).bad)).to_pylist() if text
@@ -196,6 +209,9 @@ def cells(kind: Kind, values: Any) -> Cells:
         return Cells(missing, np.zeros(len(missing), dtype=bool), [], names)
     if kind == "text":
         return _words(values)
+    if kind == "id":
+        nowhere = np.zeros(len(values), dtype=bool)
+        return Cells(nowhere, nowhere, [])
     if kind in DATES:
         stamps, bad = instants(values, {"day-first": True, "month-first": False}.get(kind))
         return Cells(np.isnat(stamps) & ~bad, bad, parts(stamps, PARTS[kind]))

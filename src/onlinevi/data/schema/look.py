@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from onlinevi.data.schema.kinds import Kind, odd_cells
+from onlinevi.data.schema.kinds import IDS, Kind, odd_cells
 from onlinevi.data.schema.schema import Schema
 from onlinevi.data.schema.spelling import day_and_month
 from onlinevi.data.stream import Batch
@@ -16,8 +16,6 @@ from onlinevi.data.values import arrow, is_missing, is_number, texts
 
 FEW = 20
 """Of fewer values nothing is said."""
-IDS = 0.9
-"""More different names than this part of the values are no categories."""
 WORDY = 3.0
 """So many words on average are no name."""
 
@@ -92,12 +90,14 @@ def _warnings(name: str, kind: Kind | None, values: Sequence[str], odd: Sequence
         yield f"{name} is {values[0]!r} in all rows, and tells nothing: --drop {name}"
     elif kind == "category" and all(day_and_month(text) for text in different):
         yield f"{name} may be dates, days or months first: --kinds {name}=day-first, or {name}=month-first, tells"
-    elif kind == "category" and len(different) > IDS * count:
+    elif kind in ("category", "id") and len(different) > IDS * count:
         words = sum(len(text.split()) for text in values) / count
-        if words >= WORDY:
-            yield f"{name} is text, {words:.0f} words on average: --kinds {name}=text counts its words, or --drop {name}"
+        wordy = f"is text, {words:.0f} words on average" if words >= WORDY else ""
+        what = wordy or "has a name of its own in nearly every row, as an id has"
+        if kind == "id":
+            yield f"{name} {what}, and is left out: --kinds {name}=text counts its words, {name}=category takes it for names"
         else:
-            yield f"{name} has a name of its own in nearly every row, as an id has: --drop {name}"
+            yield f"{name} {what}: " + (f"--kinds {name}=text counts its words, or " if wordy else "") + f"--drop {name}"
     elif kind == "number" and _counts_up(values):
         yield f"{name} goes up by 1 from row to row, as an id does: --drop {name}"
 
