@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from onlinevi.data import Rows, SparseRows, as_rows, blocks, one_row
 from onlinevi.engine import Vector
 from onlinevi.learners.base import BadRow
+from onlinevi.learners.columns import checked, keeping
 from onlinevi.learners.described import CheckpointError, Described, Stored, check_finite, whole
 from onlinevi.learners.inputs.passes import (
     COUNT,
@@ -114,12 +115,12 @@ class Inputs:
             if not state.count:
                 raise ValueError("fixed=True needs moments: give the state that other Inputs have learned, not a new one")
             return state, self.apply(state, X)
-        rows = as_rows(X)
+        rows, columns = as_rows(X), checked(state, X)
         kind = _kind(state, rows)
         array = np.array(state.array)
         prepared = self._prepare(rows, state, array, _TOGETHER)
         array[KIND] = kind if rows.count else state.kind
-        return InputState(array, state.centred), prepared
+        return keeping(InputState(array, state.centred), columns), prepared
 
     def apply(self, state: InputState, X: Any) -> Any:
         """A row, or each row of a matrix by itself, as it would be prepared if it came next. Changes nothing."""
@@ -127,6 +128,7 @@ class Inputs:
             X = np.asarray(X, dtype=float)
             if X.ndim == 1:
                 return self.apply(state, _as_matrix(X))[0]
+        checked(state, X)
         rows = as_rows(X)
         _kind(state, rows)
         return self._prepare(rows, state, np.array(state.array), state.array)

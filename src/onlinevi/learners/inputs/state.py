@@ -8,13 +8,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onlinevi.engine import Vector
+from onlinevi.learners.columns import Named
 from onlinevi.learners.inputs.passes import COUNT, HEAD, KIND
 
 NONE_YET, CENTRED, UNCENTRED = 0.0, 1.0, 2.0
 """The kinds of moments: those of dense rows are about the mean, those of sparse rows about 0, but for some columns."""
 
 
-class InputState:
+class InputState(Named):
     """The running moments of the columns after ``count`` rows."""
 
     __slots__ = ("array", "centred")
@@ -92,4 +93,4 @@ class InputState:
     __hash__ = None  # type: ignore[assignment]
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return InputState, (np.array(self.array), np.array(self.centred))
+        return InputState, (np.array(self.array), np.array(self.centred)), self.__dict__ or None
