@@ -225,6 +225,42 @@ def test_an_odd_cell_is_a_bad_row_of_a_column_of_numbers(tmp_path: Path, capsys:
     assert "row 100, column 'a': needs a finite number; it reads '1.2.3'" in capsys.readouterr().err
 
 
+def test_odd_cells_may_be_taken_as_missing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rng, summaries = np.random.default_rng(0), []
+    X = rng.standard_normal((1500, 2))
+    rows = [f"{a!r},{b!r},2024-01-{1 + t % 28:02},{3 * a - b!r}".split(",") for t, (a, b) in enumerate(X.tolist())]
+    call = ["run", str(tmp_path / "r.csv"), "--target", "y", "--rule", "implicit"]
+    for odd in (("", "", ""), ("1.2.3", "12O", "no date")):
+        rows[100][0], rows[1200][1], rows[1300][2] = odd  # two behind the first look
+        rows[1400][3] = "?!"
+        (tmp_path / "r.csv").write_text("a,b,day,y\n" + "".join(",".join(row) + "\n" for row in rows))
+        out = tmp_path / f"out{len(summaries)}"
+        assert main([*call, "--json", "--bad-rows", "missing", "--out", str(out)]) == 0
+        told = capsys.readouterr()
+        summaries.append(json.loads(told.out))
+    assert [one["cells_as_missing"] for one in summaries] == [0, 3]
+    for one in summaries:
+        assert (one["events"], one["bad_rows"]) == (1499, 1), "a row without a label is left out"
+        assert one["regret"] == summaries[0]["regret"] is not None, "read again, the cells are missing too"
+        assert one["average_loss"] == summaries[0]["average_loss"]
+    assert "although 1 of 1,000 cells is none, as '1.2.3': such cells are taken as missing" in told.err
+    assert "3 cells are not of their column&#x27;s kind, and taken as missing." in (out / "report.html").read_text()
+    # Where a bad cell has stopped a run, it goes on so.
+    again = tmp_path / "again"
+    assert main([*call, "--json", "--out", str(again)]) == 2
+    assert "row 100, column 'a'" in capsys.readouterr().err
+    assert main([*call, "--out", str(again), "--bad-rows", "missing", "--resume"]) == 0
+    assert "3 cells are not of their column's kind, and taken as missing." in capsys.readouterr().out
+    states = [load_job(folder / "model.ovi").state.inner for folder in (out, again)]
+    np.testing.assert_array_equal(states[0].mean, states[1].mean)
+    assert main(["predict", str(out / "model.ovi"), str(tmp_path / "r.csv"), "--bad-rows", "missing"]) == 0
+    said = capsys.readouterr()
+    assert len(said.out.splitlines()) == 1501
+    assert "3 cells are not" in said.err
+    assert main(["compare", *call[1:4], "--rules", "implicit", "--bad-rows", "missing"]) == 0
+    assert "3 cells are not of their column's kind, and taken as missing." in capsys.readouterr().out
+
+
 def test_columns_are_told_and_may_be_told_otherwise(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     rng = np.random.default_rng(0)
     X = rng.standard_normal(200)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import replace
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 import numpy as np
 
@@ -120,6 +120,10 @@ class Job:
         """In the order of their numbers; of more than two, the last ones may have yet to join."""
         return () if self.schema.task is None else self.schema.task.names
 
+    def take_odd(self, odd: Literal["refuse", "missing"]) -> None:
+        """Cells that are not of their column's kind make bad rows from now on, or are missing values."""
+        self.schema, self.first_schema = self.schema.taking_odd(odd), self.first_schema.taking_odd(odd)
+
     def take(self, batch: Batch, position: Position) -> None:
         """Predict the rows of a batch and learn from them; ``position`` is that of the stream behind it."""
         try:
@@ -146,6 +150,7 @@ class Job:
             self._learn(source, rows, start, stop, position)
             start = stop
         self.rejected.settle(position.rows)
+        self.rejected.as_missing += rows.odd
         self.position = position
 
     def finish(self) -> None:

@@ -175,7 +175,8 @@ def add_bad_rows(group: argparse._ActionsContainer) -> None:
         "--bad-rows",
         default="stop",
         metavar="WHAT",
-        help="at a row that cannot be used: stop, skip it, or the file to write such rows to (default: stop)",
+        help="at a row that cannot be used: stop, skip it, or the file to write such rows to; missing skips them, but takes "
+        "cells that are not of their column's kind, as 12O in one of numbers, as missing values (default: stop)",
     )
 
 

@@ -197,6 +197,11 @@ class Cells(NamedTuple):
     names: Any = None
     """Of a category: its text, null where missing."""
 
+    def without_bad(self) -> Cells:
+        """The same with missing values in the place of those that are not of its kind."""
+        nowhere = np.zeros(len(self.bad), dtype=bool)
+        return Cells(self.missing | self.bad, nowhere, [np.where(self.bad, np.nan, part) for part in self.parts], self.names)
+
 
 def cells(kind: Kind, values: Any) -> Cells:
     """Read a column of one batch as what it is known to hold."""

@@ -34,18 +34,19 @@ class Seen(NamedTuple):
 
 def first_look(schema: Schema, seen: Sequence[Batch]) -> tuple[Seen, ...]:
     """Each column in use as it was taken, the target last; of a sparse file there are none."""
-    columns = [_seen(name, kind, seen) for name, kind in schema.kinds.items()]
+    refused = schema.how.odd == "refuse"
+    columns = [_seen(name, kind, seen, odd_refused=refused) for name, kind in schema.kinds.items()]
     if schema.target is None or not schema.kinds:
         return tuple(columns)
     return (*columns, _target(schema, schema.target, seen))
 
 
-def _seen(name: str, kind: Kind | None, seen: Sequence[Batch]) -> Seen:
+def _seen(name: str, kind: Kind | None, seen: Sequence[Batch], *, odd_refused: bool = True) -> Seen:
     rows = sum(map(len, seen))
     blocks = [batch.columns[name] for batch in seen if name in batch.columns]
     values = _values(blocks)
     odd, different = odd_cells(kind, blocks), dict.fromkeys(values)
-    return Seen(name, kind, rows - len(values), len(different), tuple(_warnings(name, kind, values, odd)))
+    return Seen(name, kind, rows - len(values), len(different), tuple(_warnings(name, kind, values, odd, odd_refused)))
 
 
 def _target(schema: Schema, name: str, seen: Sequence[Batch]) -> Seen:
@@ -69,11 +70,12 @@ def _values(blocks: Sequence[Any]) -> list[str]:
     return [text.strip() for values in there for text in values.to_pylist()]
 
 
-def _warnings(name: str, kind: Kind | None, values: Sequence[str], odd: Sequence[str]) -> Iterator[str]:
+def _warnings(name: str, kind: Kind | None, values: Sequence[str], odd: Sequence[str], odd_refused: bool) -> Iterator[str]:
     count, different = len(values), set(values)
     if odd:
         cells = f"{len(odd):,} of {count:,} cells {'is' if len(odd) == 1 else 'are'} none, as {odd[0]!r}"
-        yield f"{name} is taken for a {kind}, although {cells}: rows with such cells are bad rows (--bad-rows)"
+        rows = "rows with such cells are bad rows; --bad-rows missing takes the cells as missing"
+        yield f"{name} is taken for a {kind}, although {cells}: {rows if odd_refused else 'such cells are taken as missing'}"
     if kind == "amount":
         usual = next((text for text in values if "," in text), None)
         shown = usual or next(text for text in values if not is_number(text))

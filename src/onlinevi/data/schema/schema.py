@@ -42,7 +42,8 @@ class Columns:
     names of a column have a feature each, the later ones share ``buckets``. A column with more names in the first rows, a new
     one in nearly each, is an id and has no feature. With ``hash_bits`` all names of all columns share 2^bits features from the
     start. ``sparse`` asks for CSR or for a dense matrix; None decides by the first rows. ``decimal`` tells whether numbers
-    have a point or a comma; None finds out.
+    have a point or a comma; None finds out. ``odd``: a row with a cell that is not of
+    its column's kind is to "refuse", or the cell is "missing".
     """
 
     missing: Literal["nan", "zero", "refuse"] = "nan"
@@ -54,6 +55,7 @@ class Columns:
     hash_bits: int | None = None
     sparse: bool | None = None
     decimal: Literal[".", ","] | None = None
+    odd: Literal["refuse", "missing"] = "refuse"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "keep", tuple(self.keep))
@@ -61,6 +63,8 @@ class Columns:
         object.__setattr__(self, "kinds", dict(self.kinds))
         if self.decimal not in (None, ".", ","):
             raise ValueError(f"decimal={self.decimal!r}: needs a point or a comma")
+        if self.odd not in ("refuse", "missing"):
+            raise ValueError(f"odd={self.odd!r}: needs refuse or missing")
         if self.missing not in ("nan", "zero", "refuse"):
             raise ValueError(f"missing={self.missing!r}: needs nan, zero or refuse")
         wrong = next((kind for kind in self.kinds.values() if kind not in KINDS), None)
@@ -204,6 +208,10 @@ class Schema:
         for column, part in self.features:
             counts[column] = counts.get(column, 0) + part.startswith(ONE)
         return counts
+
+    def taking_odd(self, odd: Literal["refuse", "missing"]) -> Schema:
+        """The same with another answer to cells that are not of their column's kind."""
+        return self if odd == self.how.odd else replace(self, how=replace(self.how, odd=odd))
 
     def to_json(self) -> str:
         """The schema as a checkpoint keeps it, all of it."""
