@@ -6,6 +6,7 @@ import csv
 import itertools
 import json
 from dataclasses import replace
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -297,6 +298,54 @@ def test_a_file_without_a_header_can_be_run(tmp_path: Path, capsys: pytest.Captu
     first = json.loads(capsys.readouterr().out)
     assert main([*call, "--target", "y", "--names", "a,b,y", "--delimiter", ","]) == 0
     assert json.loads(capsys.readouterr().out)["average_loss"] == first["average_loss"]
+
+
+def test_numbers_and_dates_as_people_write_them_are_as_good_as_plain_ones(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Real rows in the plain form, and as a spreadsheet in Europe and a bank in America write them."""
+    if not datasets.status("pima").available:
+        pytest.skip("pima is not on this machine")
+    data, rng = datasets.load("pima"), np.random.default_rng(0)
+    start = datetime(2023, 1, 1)
+    when = [start + timedelta(minutes=int(minutes)) for minutes in rng.integers(0, 500_000, len(data.y))]
+    plain, european, american = [], [], []
+    for x, t, y in zip(data.X.tolist(), when, np.where(data.y > 0.0, "ja", "nein"), strict=True):
+        amount, share, rest = 97.53 * x[1] + 0.25, x[5] / 100.0, x[2:5] + x[6:]
+        plain.append(
+            f"{x[0]!r},{amount:.2f},{100.0 * share:.2f},{','.join(map(repr, rest))},{t:%Y-%m-%d},{t:%Y-%m-%dT%H:%M},{y}"
+        )
+        spelled = [f"{x[0]:.1f}", f"{amount:,.2f}".replace(",", "_"), f"{100.0 * share:.2f}%", *map(repr, rest)]
+        numbers = [value.replace(".", ",").replace("_", ".") for value in spelled]
+        european.append(";".join([*numbers, f"{t:%d.%m.%Y}", f"{t:%d.%m.%Y %H:%M}", y]))
+        numbers = [spelled[0], f'"${amount:,.2f}"', *spelled[2:]]
+        american.append(",".join([*numbers, f"{t:%m/%d/%Y}", f"{t:%m/%d/%Y %I:%M %p}", y]))
+    header = ["count", "amount", "share", *(f"x{k}" for k in range(len(rest))), "day", "time", "y"]
+    summaries = []
+    for delimiter, lines in ((",", plain), (";", european), (",", american)):
+        (tmp_path / "r.csv").write_text(delimiter.join(header) + "\n" + "\n".join(lines) + "\n")
+        assert main(["run", str(tmp_path / "r.csv"), "--target", "y", "--rule", "implicit", "--json"]) == 0
+        summaries.append(json.loads(capsys.readouterr().out))
+    assert summaries[0]["error_rate"] < 0.3
+    for one in summaries[1:]:
+        assert (one["events"], one["bad_rows"]) == (len(data.y), 0)
+        assert (one["average_loss"], one["error_rate"]) == (summaries[0]["average_loss"], summaries[0]["error_rate"])
+
+
+def test_cover_type_has_no_header_and_is_run_all_the_same(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    if not datasets.status("cover").available:
+        pytest.skip("cover is not on this machine")
+    call = ["run", str(datasets.path("cover")), "--rows", "0:1500", "--rule", "implicit", "--task", "classes", "--json"]
+    assert main([*call, "--target", "kind"]) == 2
+    assert "--no-header" in capsys.readouterr().err
+    names = ",".join([*(f"x{k}" for k in range(54)), "kind"])
+    summaries = []
+    for more in (["--no-header", "--target", "column_54"], ["--names", names, "--target", "kind"]):
+        assert main([*call, *more]) == 0
+        summaries.append(json.loads(capsys.readouterr().out))
+    assert summaries[0]["events"] == 1500
+    assert summaries[0]["average_loss"] == summaries[1]["average_loss"]
+    assert summaries[0]["error_rate"] < 0.6, "of seven classes, in the order of the file"
 
 
 def test_where_all_is_told_no_row_is_waited_for(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from onlinevi.data.schema.kinds import IDS, Kind, odd_cells
+from onlinevi.data.schema.kinds import DAY_FIRST, IDS, Kind, odd_cells
 from onlinevi.data.schema.schema import Schema
 from onlinevi.data.schema.spelling import day_and_month
 from onlinevi.data.stream import Batch
@@ -84,8 +84,8 @@ def _warnings(name: str, kind: Kind | None, values: Sequence[str], odd: Sequence
     if kind == "decimal-comma":
         usual = next((text for text in values if "," in text), values[0])
         yield f"{name} is read as numbers with a decimal comma: {usual!r}; --kinds {name}=category takes them for names"
-    if kind in ("day-first", "month-first"):
-        yield f"{name} is read as dates, {kind.replace('-', ' ')}: {values[0]!r}"
+    if kind in DAY_FIRST:
+        yield f"{name} is read as dates, {'days' if DAY_FIRST[kind] else 'months'} first: {values[0]!r}"
     if count < FEW:
         return
     if len(different) == 1:
