@@ -280,10 +280,29 @@ def test_hashed_names_have_a_width_from_the_start() -> None:
 
 def test_many_names_make_a_sparse_matrix() -> None:
     for count, sparse in ((100, False), (300, True)):
-        rows = batch({"id": [f"n{i}" for i in range(count)]})
+        rows = batch({"name": [f"n{i % count}" for i in range(2 * count)]})
         schema, encoded = encode(Columns().learn([rows]), rows)
         assert schema.sparse is sparse
-        assert encoded.X.shape == (count, min(count, 100) + (32 if sparse else 0))
+        assert encoded.X.shape == (2 * count, min(count, 100) + (32 if sparse else 0))
+
+
+def test_names_that_come_once_have_no_feature() -> None:
+    ids = [f"n{i}" for i in range(300)]
+    rows = batch({"id": [*ids[:-1], None], "x": list(map(str, range(300)))})
+    schema, encoded = encode(Columns(missing="refuse").learn([rows]), rows)
+    assert (schema.kinds, schema.sparse) == ({"id": "id", "x": "number"}, False)
+    assert encoded.X.tolist() == [[float(i)] for i in range(300)], "a missing one is none to refuse"
+    (told,) = first_look(schema, [rows])[0].warnings
+    assert told == (
+        "id has a name of its own in nearly every row, as an id has, and is left out: --kinds id=text counts its words, "
+        "id=category takes it for names"
+    )
+    assert Schema.from_json(schema.to_json()).kinds == schema.kinds
+    for how in (Columns(kinds={"id": "category"}), Columns(keep=("id",)), Columns(hash_bits=4), Columns(max_categories=300)):
+        assert how.learn([rows]).kinds["id"] == "category", "asked for"
+    again = batch({"id": ids[:150] * 2})
+    assert Columns().learn([again]).kinds == {"id": "category"}
+    assert Columns().learn([batch({"id": ids[:100]})]).kinds == {"id": "category"}, "each may have a feature"
 
 
 def test_a_sparse_file_keeps_its_indices() -> None:

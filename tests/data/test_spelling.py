@@ -29,6 +29,10 @@ pytest.importorskip("pyarrow")
         (["02/13/2023", "03/04/2023"], "month-first", [2023.0, 2023.0]),
         (["01/02/2023", "03/04/2023"], "category", None),
         (["13/02/2023", "02/13/2023"], "category", None),
+        (["01.02.2023 14:05", "03.04.2023"], "day-first-time", [2023.0, 2023.0]),
+        (["13/02/2023 9:30", "03/04/2023 14:05:09.5"], "day-first-time", [2023.0, 2023.0]),
+        (["02/13/2023 02:05 PM", "03/04/2023, 12:00am"], "month-first-time", [2023.0, 2023.0]),
+        (["01/02/2023 14:05", "03/04/2023 14:05"], "category", None),
     ],
 )
 def test_common_ways_to_write_are_read(values: list[str], kind: str, want: list[float] | None) -> None:
@@ -48,6 +52,28 @@ def test_days_and_months_are_what_they_are() -> None:
     schema, encoded = encode(Columns().learn([rows]), rows)
     place = [schema.name(place) for place in range(schema.width)].index
     assert encoded.X[:, place("d.month")].tolist() == encoded.X[:, place("m.month")].tolist() == [2.0, 3.0]
+
+
+def test_times_are_those_of_their_plain_form() -> None:
+    pairs = {
+        "31.01.2023 14:05": "2023-01-31T14:05",
+        "01.02.2023 09:30:15.25": "2023-02-01T09:30:15.25",
+        "2.3.2023T0:00": "2023-03-02",
+    }
+    rows = batch({"x": list(pairs)}), batch({"x": list(pairs.values())})
+    written, plain = (encode(Columns().learn([one]), one) for one in rows)
+    assert (written[0].kinds, plain[0].kinds) == ({"x": "day-first-time"}, {"x": "time"})
+    np.testing.assert_array_equal(written[1].X, plain[1].X)
+    american = batch({"x": ["01/31/2023 02:05 PM", "01/31/2023 12:30:00 am", "1/31/2023 12:00 PM"]})
+    schema, encoded = encode(Columns(kinds={"x": "time"}).learn([american]), american)
+    assert schema.kinds == {"x": "month-first-time"}
+    place = [schema.name(place) for place in range(schema.width)].index
+    assert encoded.X[:, place("x.hour")].tolist() == [14.0, 0.0, 12.0]
+    refused: list[Refused] = []
+    encode(schema, batch({"x": ["01/31/2023 13:05 PM", "01/31/2023 25:00", "02/30/2023 1:00 PM"]}), refused.append)
+    assert [row.reason for row in refused] == ["needs a time such as 02/29/2024 12:00"] * 3
+    (told,) = first_look(Columns().learn([rows[0]]), [rows[0]])[0].warnings
+    assert told == "x is read as dates, days first: '31.01.2023 14:05'"
 
 
 def test_what_is_told_is_read_as_it_is_written() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -71,6 +72,64 @@ def test_sparse_rows_are_divided_by_their_root_mean_square(inputs: ovi.Inputs) -
     assert sparse.issparse(Z)
     assert Z.nnz == np.count_nonzero(X) + inputs.intercept * len(X), "zeros stay left out"
     np.testing.assert_allclose(Z.toarray(), by_definition(inputs, X, centre=False), rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("inputs", KINDS, ids=str)
+def test_columns_that_are_told_are_centred_beside_sparse_ones(inputs: ovi.Inputs) -> None:
+    X = np.where(np.random.default_rng(2).random((40, 7)) < 0.4, table(), 0.0)
+    X[:, 5] += 3.0  # stored in all rows; columns 0 and 2 have zeros
+    if inputs.missing:
+        X[::9, 2] = np.nan
+    told = [0, 2, 5]
+    alone = by_definition(inputs, X[:, told])
+    start = inputs.init(7, centred=told)
+    state, Z = inputs.update_many(start, sparse.csr_matrix(X))
+    if not inputs.unit_rows:  # where every column has its part in the row's length
+        first = int(inputs.intercept)
+        found = Z.toarray()[:, [*range(first), *(first + j for j in told)]]
+        np.testing.assert_allclose(found, alone, rtol=1e-9, atol=1e-12)
+        others = [j for j in range(7) if j not in told]
+        uncentred = by_definition(inputs, X[:, others], centre=False)[:, first:]
+        np.testing.assert_allclose(Z.toarray()[:, [first + j for j in others]], uncentred, rtol=1e-9, atol=1e-12)
+    # Zeros that are stored, any split, and each row alone: the same bits.
+    rows = np.repeat(np.arange(40), 7), np.tile(np.arange(7), 40)
+    stored = sparse.csr_matrix((X.ravel(), rows), shape=X.shape)
+    parts, moments = [], start
+    for low, high in ((0, 1), (1, 1), (1, 23), (23, 40)):
+        ahead = inputs.apply(moments, sparse.csr_matrix(X[low:high]))
+        moments, part = inputs.update_many(moments, stored[low:high])
+        assert np.array_equal(ahead[:1].toarray(), part[:1].toarray(), equal_nan=True)
+        parts.append(part.toarray())
+    assert np.array_equal(np.concatenate(parts), Z.toarray(), equal_nan=True)
+    assert moments == state
+    assert pickle.loads(pickle.dumps(state)) == state != ovi.Inputs().init(7)
+    assert state.widened(9, centred=[8]).centred.tolist() == [0, 2, 5, 8]
+
+
+def test_a_state_with_centred_columns_is_saved(tmp_path: Path) -> None:
+    inputs = ovi.Inputs()
+    state, _ = inputs.update_many(inputs.init(7, centred=[1, 4]), sparse.csr_matrix(table()))
+    ovi.save(tmp_path / "inputs.ovi", inputs, state)
+    assert ovi.load(tmp_path / "inputs.ovi").state == state
+    for wrong in ([4, 1], [1, 7], [-1], [0.5], [True]):
+        facts = {"count": 40, "rows_seen": "sparse", "centred": wrong}
+        with pytest.raises(ovi.checkpoint.CheckpointError, match="centred columns"):
+            inputs.restore(_Stored(facts, state))
+    with pytest.raises(ValueError, match="from 0 to 6"):
+        inputs.init(7, centred=[7])
+
+
+class _Stored:
+    """What a file tells of a state."""
+
+    def __init__(self, facts: dict[str, object], state: ovi.learners.InputState) -> None:
+        self.facts, self._state = facts, state
+
+    def length(self, name: str) -> int:
+        return len(getattr(self._state, name))
+
+    def fill(self, name: str, vector: np.ndarray) -> None:
+        vector[:] = getattr(self._state, name)
 
 
 @pytest.mark.compiled

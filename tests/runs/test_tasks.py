@@ -6,6 +6,7 @@ import csv
 import itertools
 import json
 from dataclasses import replace
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import numpy as np
 import pytest
 
 import onlinevi as ovi
+from onlinevi import datasets
 from onlinevi.adapters.cli import main
 from onlinevi.data.schema.task import Task
 from onlinevi.engine import named
@@ -157,6 +159,39 @@ def test_names_are_hashed_or_share_features_as_asked(tmp_path: Path) -> None:
         assert run.job.schema.sparse, "2^20 columns a row would fill the memory"
 
 
+def test_a_column_of_texts_leaves_numbers_as_they_are(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """experiments/text_column.py does it with the default learner, and with more data."""
+    if not datasets.status("pima").available:
+        pytest.skip("pima is not on this machine")
+    data = datasets.load("pima")
+    texts = {
+        "": [""] * len(data.y),
+        "unique": [f",note-{i} word{i}" for i in range(len(data.y))],
+        "recurring": [f",name-{k}" for k in np.random.default_rng(1).integers(300, size=len(data.y))],
+    }
+    summaries, inputs = {}, {}
+    for name, column in texts.items():
+        header = ",".join(f"x{j}" for j in range(8)) + (",note" if name else "") + ",y\n"
+        lines = [f"{','.join(map(repr, x))}{own},{y}\n" for x, own, y in zip(data.X.tolist(), column, data.y, strict=True)]
+        path = tmp_path / "rows.csv"
+        path.write_text(header + "".join(lines))
+        out = tmp_path / f"out{name}"
+        call = ["run", str(path), "--target", "y", "--rule", "implicit", "--json", "--hindsight"]
+        assert main([*call, "--out", str(out)]) == 0
+        told = capsys.readouterr()
+        summaries[name], inputs[name] = json.loads(told.out), load_job(out / "model.ovi").state.inputs
+        assert ("note has a name of its own in nearly every row, as an id has, and is left out" in told.err) == (
+            name == "unique"
+        )
+        assert summaries[name]["regret"] is not None, "read again, the rows are those learned from"
+    assert summaries["unique"]["average_loss"] == summaries[""]["average_loss"]
+    assert inputs["unique"] == inputs[""]
+    assert inputs["recurring"].centred.tolist() == list(range(8)), "though rows are sparse"
+    np.testing.assert_array_equal(inputs["recurring"].mean[:8], inputs[""].mean)
+    np.testing.assert_array_equal(inputs["recurring"].std[:8], inputs[""].std)
+    assert summaries["recurring"]["error_rate"] < summaries[""]["error_rate"] + 0.03, "of 132 features that are noise"
+
+
 def test_a_run_of_an_earlier_version_goes_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Written before settings had families, and names numbers of their own."""
     rows, model = tmp_path / "rows.csv", tmp_path / "model.ovi"
@@ -191,6 +226,42 @@ def test_an_odd_cell_is_a_bad_row_of_a_column_of_numbers(tmp_path: Path, capsys:
     assert "row 100, column 'a': needs a finite number; it reads '1.2.3'" in capsys.readouterr().err
 
 
+def test_odd_cells_may_be_taken_as_missing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rng, summaries = np.random.default_rng(0), []
+    X = rng.standard_normal((1500, 2))
+    rows = [f"{a!r},{b!r},2024-01-{1 + t % 28:02},{3 * a - b!r}".split(",") for t, (a, b) in enumerate(X.tolist())]
+    call = ["run", str(tmp_path / "r.csv"), "--target", "y", "--rule", "implicit"]
+    for odd in (("", "", ""), ("1.2.3", "12O", "no date")):
+        rows[100][0], rows[1200][1], rows[1300][2] = odd  # two behind the first look
+        rows[1400][3] = "?!"
+        (tmp_path / "r.csv").write_text("a,b,day,y\n" + "".join(",".join(row) + "\n" for row in rows))
+        out = tmp_path / f"out{len(summaries)}"
+        assert main([*call, "--json", "--bad-rows", "missing", "--out", str(out)]) == 0
+        told = capsys.readouterr()
+        summaries.append(json.loads(told.out))
+    assert [one["cells_as_missing"] for one in summaries] == [0, 3]
+    for one in summaries:
+        assert (one["events"], one["bad_rows"]) == (1499, 1), "a row without a label is left out"
+        assert one["regret"] == summaries[0]["regret"] is not None, "read again, the cells are missing too"
+        assert one["average_loss"] == summaries[0]["average_loss"]
+    assert "although 1 of 1,000 cells is none, as '1.2.3': such cells are taken as missing" in told.err
+    assert "3 cells are not of their column&#x27;s kind, and taken as missing." in (out / "report.html").read_text()
+    # Where a bad cell has stopped a run, it goes on so.
+    again = tmp_path / "again"
+    assert main([*call, "--json", "--out", str(again)]) == 2
+    assert "row 100, column 'a'" in capsys.readouterr().err
+    assert main([*call, "--out", str(again), "--bad-rows", "missing", "--resume"]) == 0
+    assert "3 cells are not of their column's kind, and taken as missing." in capsys.readouterr().out
+    states = [load_job(folder / "model.ovi").state.inner for folder in (out, again)]
+    np.testing.assert_array_equal(states[0].mean, states[1].mean)
+    assert main(["predict", str(out / "model.ovi"), str(tmp_path / "r.csv"), "--bad-rows", "missing"]) == 0
+    said = capsys.readouterr()
+    assert len(said.out.splitlines()) == 1501
+    assert "3 cells are not" in said.err
+    assert main(["compare", *call[1:4], "--rules", "implicit", "--bad-rows", "missing"]) == 0
+    assert "3 cells are not of their column's kind, and taken as missing." in capsys.readouterr().out
+
+
 def test_columns_are_told_and_may_be_told_otherwise(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     rng = np.random.default_rng(0)
     X = rng.standard_normal(200)
@@ -202,7 +273,7 @@ def test_columns_are_told_and_may_be_told_otherwise(tmp_path: Path, capsys: pyte
     assert main(["run", *call, "--rule", "implicit", "--out", str(tmp_path / "o"), "--json"]) == 0
     ran = capsys.readouterr()
     assert json.loads(ran.out)["hindsight"] is None or json.loads(ran.out)["events"] == 200
-    for line in ("größe  decimal-comma        0", "id     category             0      200", "! id has a name of its own"):
+    for line in ("größe  decimal-comma        0", "id     id                   0      200", "! id has a name of its own"):
         assert line in looked
         assert line in ran.err
     assert main(["run", *call, "--rule", "implicit", "--kinds", "größe=number,id=drop", "--json"]) == 0
@@ -227,6 +298,54 @@ def test_a_file_without_a_header_can_be_run(tmp_path: Path, capsys: pytest.Captu
     first = json.loads(capsys.readouterr().out)
     assert main([*call, "--target", "y", "--names", "a,b,y", "--delimiter", ","]) == 0
     assert json.loads(capsys.readouterr().out)["average_loss"] == first["average_loss"]
+
+
+def test_numbers_and_dates_as_people_write_them_are_as_good_as_plain_ones(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Real rows in the plain form, and as a spreadsheet in Europe and a bank in America write them."""
+    if not datasets.status("pima").available:
+        pytest.skip("pima is not on this machine")
+    data, rng = datasets.load("pima"), np.random.default_rng(0)
+    start = datetime(2023, 1, 1)
+    when = [start + timedelta(minutes=int(minutes)) for minutes in rng.integers(0, 500_000, len(data.y))]
+    plain, european, american = [], [], []
+    for x, t, y in zip(data.X.tolist(), when, np.where(data.y > 0.0, "ja", "nein"), strict=True):
+        amount, share, rest = 97.53 * x[1] + 0.25, x[5] / 100.0, x[2:5] + x[6:]
+        plain.append(
+            f"{x[0]!r},{amount:.2f},{100.0 * share:.2f},{','.join(map(repr, rest))},{t:%Y-%m-%d},{t:%Y-%m-%dT%H:%M},{y}"
+        )
+        spelled = [f"{x[0]:.1f}", f"{amount:,.2f}".replace(",", "_"), f"{100.0 * share:.2f}%", *map(repr, rest)]
+        numbers = [value.replace(".", ",").replace("_", ".") for value in spelled]
+        european.append(";".join([*numbers, f"{t:%d.%m.%Y}", f"{t:%d.%m.%Y %H:%M}", y]))
+        numbers = [spelled[0], f'"${amount:,.2f}"', *spelled[2:]]
+        american.append(",".join([*numbers, f"{t:%m/%d/%Y}", f"{t:%m/%d/%Y %I:%M %p}", y]))
+    header = ["count", "amount", "share", *(f"x{k}" for k in range(len(rest))), "day", "time", "y"]
+    summaries = []
+    for delimiter, lines in ((",", plain), (";", european), (",", american)):
+        (tmp_path / "r.csv").write_text(delimiter.join(header) + "\n" + "\n".join(lines) + "\n")
+        assert main(["run", str(tmp_path / "r.csv"), "--target", "y", "--rule", "implicit", "--json"]) == 0
+        summaries.append(json.loads(capsys.readouterr().out))
+    assert summaries[0]["error_rate"] < 0.3
+    for one in summaries[1:]:
+        assert (one["events"], one["bad_rows"]) == (len(data.y), 0)
+        assert (one["average_loss"], one["error_rate"]) == (summaries[0]["average_loss"], summaries[0]["error_rate"])
+
+
+def test_cover_type_has_no_header_and_is_run_all_the_same(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    if not datasets.status("cover").available:
+        pytest.skip("cover is not on this machine")
+    call = ["run", str(datasets.path("cover")), "--rows", "0:1500", "--rule", "implicit", "--task", "classes", "--json"]
+    assert main([*call, "--target", "kind"]) == 2
+    assert "--no-header" in capsys.readouterr().err
+    names = ",".join([*(f"x{k}" for k in range(54)), "kind"])
+    summaries = []
+    for more in (["--no-header", "--target", "column_54"], ["--names", names, "--target", "kind"]):
+        assert main([*call, *more]) == 0
+        summaries.append(json.loads(capsys.readouterr().out))
+    assert summaries[0]["events"] == 1500
+    assert summaries[0]["average_loss"] == summaries[1]["average_loss"]
+    assert summaries[0]["error_rate"] < 0.6, "of seven classes, in the order of the file"
 
 
 def test_where_all_is_told_no_row_is_waited_for(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from onlinevi.data.rows import (
     as_rows,
     as_weights,
     blocks,
+    column_names,
     one_row,
     typed,
 )
@@ -93,6 +94,7 @@ __all__ = [
     "as_weights",
     "blocks",
     "catalogue",
+    "column_names",
     "encode",
     "first_look",
     "guess_task",

@@ -117,6 +117,15 @@ def _is_real(value: Any) -> bool:
     return value is None or isinstance(value, Real | Decimal | np.bool_)
 
 
+def column_names(X: Any) -> tuple[str, ...]:
+    """The names of a table's columns; none where they are not all text, as pandas numbers columns without names."""
+    table = X.table if isinstance(X, TableRows) else X
+    if not (hasattr(table, "columns") and hasattr(table, "shape")):
+        return ()
+    names = tuple(table.column_names if hasattr(table, "column_names") else table.columns)
+    return names if all(isinstance(name, str) for name in names) else ()
+
+
 class SparseRows:
     """A CSR matrix; its blocks share its arrays."""
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from onlinevi.data import as_events, as_labels, as_row, as_weights
 from onlinevi.engine import Step, Vector
+from onlinevi.learners.columns import Named, checked, keeping, names_of
 from onlinevi.learners.described import Described, Stored
 from onlinevi.learners.trace import Events, Forecast, Record, Recorder, Trace
 from onlinevi.losses import Loss
@@ -89,11 +90,16 @@ class Learner(ABC, Generic[S]):
         """The state for rows of ``dim`` columns, if it is one of this learner's; a learner may widen it by itself."""
         return state
 
+    def _fitted(self, state: S, X: Any) -> S:
+        """The same for these rows, whose columns have the names that the state knows, if they have any."""
+        checked(state, X)
+        return self.fitting(state, X.shape[-1])
+
     def update_many(self, state: S, X: Any, y: Any, *, weights: Any = None, record: Record = "all") -> tuple[S, Trace]:
         """Learn from a block of rows, in order; the same bits as one event at a time."""
         rows, labels, importance = as_events(X, y, weights, hint=self.loss.label_hint)
         state = self.fitting(state, rows.dim)
-        recorder = Recorder(record, state, rows.count, self)
+        recorder = Recorder(record, state, rows, self)
         size = max(1, BLOCK_VALUES // max(1, int(rows.values_a_row)))
         try:
             for start in range(0, rows.count, size):
@@ -130,7 +136,7 @@ class Learner(ABC, Generic[S]):
         weights = _NO_WEIGHTS if weight == 1.0 else as_weights([weight], 1)
         label = as_labels([y], self.loss.label_hint)
         after, events = self.play(self.fitting(state, len(row)), row[np.newaxis], label, weights)
-        return after, Step._make(events.table[0].tolist())
+        return keeping(after, names_of(state)), Step._make(events.table[0].tolist())
 
     def predict(self, state: S, x: Any) -> tuple[Any, Any]:
         """Mean and std of the prediction at a row, or at each row of a matrix. Changes nothing."""
@@ -138,7 +144,7 @@ class Learner(ABC, Generic[S]):
         if len(x.shape) == 1:
             mean, std = self.predict(state, np.asarray(as_row(x), dtype=float)[np.newaxis])
             return (float(mean[0]), float(std[0])) if mean.ndim == 1 else (mean[0], std)
-        events = self.foresee(self.fitting(state, x.shape[-1]), x)
+        events = self.foresee(self._fitted(state, x), x)
         return events.prediction, events.spread
 
     def forecast(self, state: S, x: Any) -> Forecast:
@@ -146,15 +152,15 @@ class Learner(ABC, Generic[S]):
         x = x if hasattr(x, "shape") else np.asarray(as_row(x), dtype=float)
         if len(x.shape) == 1:
             return self.forecast(state, np.asarray(as_row(x), dtype=float)[np.newaxis]).row(0)
-        return self.said(self.foresee(self.fitting(state, x.shape[-1]), x))
+        return self.said(self.foresee(self._fitted(state, x), x))
 
     def look(self, state: S, X: Any, y: Vector) -> Events:
         """What is said of rows whose labels come later, and what it will have cost. Changes nothing."""
-        events = self.foresee(self.fitting(state, X.shape[-1]), X)
+        events = self.foresee(self._fitted(state, X), X)
         return events.paying(np.array(self.loss(y, events.prediction).value))
 
 
-class Wrapped:
+class Wrapped(Named):
     """The state of a combinator: what is asked of any state, it asks the one inside."""
 
     inner: Any

@@ -15,6 +15,7 @@ from onlinevi.data import Rows, as_events, as_row, as_rows, blocks, one_row, typ
 from onlinevi.engine import SUM, Step, Vector
 from onlinevi.engine import loop as linear
 from onlinevi.learners.base import BadRow, Learner
+from onlinevi.learners.columns import checked, keeping
 from onlinevi.learners.described import (
     FOREIGN,
     CheckpointError,
@@ -118,6 +119,7 @@ class Linear(Learner[State]):
         >>> learner.predict(learner.init(2), [3.0, 4.0])
         (0.0, 5.0)
         """
+        checked(state, x)
         mean, variance = prediction_law(state, x)
         std = np.sqrt(variance)
         return (float(mean), float(std)) if np.ndim(mean) == 0 else (mean, std)
@@ -156,7 +158,10 @@ class Linear(Learner[State]):
             raise BadRow(0, reason(plan, row, float(label[0]), weight))
         if weight == 0.0:
             return state, Step(*self.predict(state, row), 0.0)
-        return State(array, plan), Step._make(record.tolist()[0])
+        after = State(array, plan)
+        if state.columns:
+            keeping(after, state.columns)
+        return after, Step._make(record.tolist()[0])
 
     def update_many(self, state: State, X: Any, y: Any, *, weights: Any = None, record: Record = "all") -> tuple[State, Trace]:
         """Learn from a block of rows, in order; the same bits as one event at a time."""
@@ -322,7 +327,7 @@ COPIES_LAST = 8
 def _run(learner: Linear, state: State, rows: Rows, y: Any, weights: Any, record: Record) -> Trace:
     plan = state.plan
     rows, labels, weights = as_events(rows, y, weights, hint=plan.loss.label_hint, dim=plan.dim)
-    recorder = Recorder(record, state, rows.count, learner)
+    recorder = Recorder(record, state, rows, learner)
     try:
         for start, stop in blocks(rows, at_least=COPIES_LAST * len(state.array) if rows.sparse else 0):
             buffer = recorder.buffer(stop - start)

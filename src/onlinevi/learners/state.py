@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from onlinevi.beliefs import Family, edges, named_rows, placed
 from onlinevi.engine import SETTING, SUM, Belief, Kernel, Prior, Vector
+from onlinevi.learners.columns import Named
 from onlinevi.learners.kernels import Features, kernel, speedup_of
 from onlinevi.losses import Loss
 from onlinevi.rules import Adaptive, Rate, Rule
@@ -189,7 +190,7 @@ def check_single(prior_and_box: Vector) -> None:
         )
 
 
-class State:
+class State(Named):
     """The belief, what its rule keeps, and the sums that regret and certificates need, after ``count`` events."""
 
     __slots__ = ("array", "plan")
@@ -346,7 +347,7 @@ class State:
     __hash__ = None  # type: ignore[assignment]
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return State, (np.array(self.array), self.plan)
+        return type(self), (np.array(self.array), self.plan), self.__dict__ or None
 
 
 def magnitude_at_most(state: State) -> float:

@@ -9,7 +9,9 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
+from onlinevi.data import Rows
 from onlinevi.engine import RECORD, Vector
+from onlinevi.learners.columns import checked, keeping
 
 Record: TypeAlias = Literal["all", "thinned", "none"]
 THINNED = 4096
@@ -212,12 +214,13 @@ def _there(part: Vector | None) -> Vector:
 class Recorder:
     """Collects what a pass records, block by block; how the blocks are cut makes no difference."""
 
-    def __init__(self, record: Record, start: Any, most: int, learner: Any = None) -> None:
+    def __init__(self, record: Record, start: Any, rows: Rows, learner: Any = None) -> None:
         if record not in ("all", "thinned", "none"):
             raise ValueError(f'record={record!r}: needs "all", "thinned" or "none"')
+        self._given, self._columns = start, checked(start, rows)
         self._record = record
         self._start = (float(start.count), start.loss)
-        self._events = np.empty((most if record == "all" else 0, 3))
+        self._events = np.empty((rows.count if record == "all" else 0, 3))
         self._used = 0
         self._learner = learner
         self._said: list[Events] = []
@@ -260,6 +263,9 @@ class Recorder:
         return np.column_stack([steps, events[:, RECORD.prediction], events[:, RECORD.spread], totals])
 
     def finish(self, state: Any) -> Trace:
+        """The pass up to this state, which knows the names of the columns from now on."""
+        if state is not self._given:
+            keeping(state, self._columns)
         if self._record == "all":
             events = self._events[: state.count - int(self._start[0])]
             steps, prediction, spread, totals = self._table(events, *self._start).T

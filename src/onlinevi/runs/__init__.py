@@ -20,7 +20,7 @@ from onlinevi.runs.metrics import certified_regret
 from onlinevi.runs.places import Places, bad_rows_file, refuse_overwriting
 from onlinevi.runs.predictions import absent_columns, columns_of, predict_stream
 from onlinevi.runs.rejected import Rejected
-from onlinevi.runs.report.headline import headline
+from onlinevi.runs.report.headline import cells_as_missing, headline
 from onlinevi.runs.report.page import write_report
 from onlinevi.runs.report.results import Results
 from onlinevi.runs.results import results_of
@@ -47,6 +47,7 @@ __all__ = [
     "TextTable",
     "absent_columns",
     "bad_rows_file",
+    "cells_as_missing",
     "certified_regret",
     "charts",
     "check_format",

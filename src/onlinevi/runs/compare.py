@@ -131,7 +131,7 @@ class Comparison:
                 )
             )
             seen = settings.first_rows(self.stream)
-            self.schema = settings.schema(seen)
+            self.schema = settings.schema(seen).taking_odd(self.rejected.odd)
             self.columns = first_look(self.schema, seen)
             """What the first rows were taken for."""
             self.stream.numbers |= self.schema.numbers
@@ -165,6 +165,7 @@ class Comparison:
         if all(entrant.ended is not None for entrant in self.entrants):
             raise ValueError(f"no rule can play on; {self.entrants[0].job.settings.rule} is {self.entrants[0].ended}")
         self.rejected.settle(position.rows)
+        self.rejected.as_missing += rows.odd
 
     @property
     def leader(self) -> Entrant:
@@ -195,6 +196,7 @@ class Comparison:
                 "loss": head.settings["loss"],
                 "source": {"path": position.source, "sha256": position.sha256, "rows": position.rows},
                 "bad_rows": self.rejected.count,
+                "cells_as_missing": self.rejected.as_missing,
                 "stopped": ended,
                 "rules": [asdict(standing) | {"curve": parts.get(standing.rule)} for standing in self.standings],
             }

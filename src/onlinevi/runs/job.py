@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import replace
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 import numpy as np
 
@@ -120,6 +120,10 @@ class Job:
         """In the order of their numbers; of more than two, the last ones may have yet to join."""
         return () if self.schema.task is None else self.schema.task.names
 
+    def take_odd(self, odd: Literal["refuse", "missing"]) -> None:
+        """Cells that are not of their column's kind make bad rows from now on, or are missing values."""
+        self.schema, self.first_schema = self.schema.taking_odd(odd), self.first_schema.taking_odd(odd)
+
     def take(self, batch: Batch, position: Position) -> None:
         """Predict the rows of a batch and learn from them; ``position`` is that of the stream behind it."""
         try:
@@ -146,6 +150,7 @@ class Job:
             self._learn(source, rows, start, stop, position)
             start = stop
         self.rejected.settle(position.rows)
+        self.rejected.as_missing += rows.odd
         self.position = position
 
     def finish(self) -> None:
@@ -163,7 +168,8 @@ class Job:
     def _join(self, width: int) -> None:
         """The learner, as wide as the next row."""
         if self.state is None:
-            self.state = begin(self.learner, width, self.prepared_by, sparse=self.schema.sparse)
+            moments = joined(InputState.start(0), self.schema, width) if self.prepared_by is None else self.prepared_by
+            self.state = begin(self.learner, width, moments, sparse=self.schema.sparse)
         elif width > self.state.inputs.dim:
             moments = joined(self.state.inputs, self.schema, width)
             self.state = self.learner.widen(self.state, width).with_inputs(moments)
@@ -220,8 +226,14 @@ def begin(learner: Learner[Any], width: int, moments: InputState | None = None, 
 
 
 def joined(moments: InputState, schema: Schema, width: int) -> InputState:
-    """The moments for rows of more features: names and indices were 0 in all rows so far, of numbers nothing is known."""
-    return moments.widened(width, [0 if schema.was_zero(place) else moments.count for place in range(moments.dim, width)])
+    """The moments for rows of more features: names and indices were 0 in all rows so far, of numbers nothing is known.
+
+    Numbers are centred beside names, though these make rows sparse.
+    """
+    unknown = [place for place in range(moments.dim, width) if not schema.was_zero(place)]
+    lag = np.zeros(width - moments.dim)
+    lag[np.array(unknown, dtype=int) - moments.dim] = moments.count
+    return moments.widened(width, lag, unknown if schema.sparse else ())
 
 
 def as_wide(learner: Learner[Any], state: Any, X: Any) -> Any:

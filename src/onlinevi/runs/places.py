@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from onlinevi.data import STANDARD_INPUT
+from onlinevi.runs.rejected import FILELESS
 from onlinevi.runs.writers import STANDARD_OUTPUT, check_format, files_of
 
 Where: TypeAlias = str | Path | None
@@ -18,7 +19,7 @@ Where: TypeAlias = str | Path | None
 
 @dataclass(frozen=True)
 class Places:
-    """Where a run reads and writes. ``bad_rows`` is "stop", "skip" or a file; predictions may go to ``-``, standard output."""
+    """Where a run reads and writes. ``bad_rows`` is a policy of ``Rejected``; predictions may go to ``-``, standard output."""
 
     source: str
     checkpoint: Path | None = None
@@ -42,7 +43,7 @@ class Places:
 
 def bad_rows_file(policy: str) -> Path | None:
     """Where bad rows are written to, if they are."""
-    return None if policy in ("stop", "skip") else Path(policy)
+    return None if policy in FILELESS else Path(policy)
 
 
 def refuse_overwriting(inputs: Mapping[str, Where], outputs: Mapping[str, Where]) -> None:

@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from onlinevi.data import Policy, Refused, Stream, encode
+from onlinevi.data import Refused, Stream, encode
 from onlinevi.engine import Vector
 from onlinevi.learners import BadRow, Forecast
 from onlinevi.losses import Target
 from onlinevi.runs.job import Job, as_wide
+from onlinevi.runs.rejected import Rejected
 from onlinevi.runs.writers import Table
 
 COLUMNS: dict[Target, tuple[str, ...]] = {
@@ -76,13 +77,14 @@ def absent_columns(job: Job, stream: Stream) -> list[str]:
     return absent
 
 
-def predict_stream(job: Job, stream: Stream, table: Table, bad: Policy) -> None:
+def predict_stream(job: Job, stream: Stream, table: Table, bad: Rejected) -> None:
     """A row for each. Names and columns that the job has never met say nothing, but make a prediction less sure."""
     predictions = Predictions(job.kind, lambda: job.class_names, table)
     learner = job.learner
     stream.numbers |= job.schema.numbers - {job.settings.target}
     for batch in stream:
         _, rows = encode(job.schema, batch, bad, labels=False)
+        bad.as_missing += rows.odd
         X = _of_known(rows.X, job.schema.width)
         state, start = as_wide(learner, job.state, X), 0
         while start < len(rows.rows):

@@ -5,17 +5,22 @@ from __future__ import annotations
 import json
 from collections import Counter
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from onlinevi.data import Policy, Refused, Stop
 from onlinevi.runs.writers import ResumableFile
 
+MISSING = "missing"
+"""The policy that skips bad rows, but for those with a cell that is not of its column's kind: such a cell is missing."""
+FILELESS = ("stop", "skip", MISSING)
+"""Policies that are no files."""
 FIRST = 20
 """So many are kept to be shown."""
 
 
 class Rejected:
-    """A policy for bad rows: "stop", "skip", or the file that they are written to, as lines of JSON; goes on from ``saved``.
+    """A policy for bad rows: "stop", "skip", "missing" or the file that they are written to, as lines of JSON; goes on from
+    ``saved``.
 
     A reader looks ahead, so a row counts only when the run has come to it.
     """
@@ -23,8 +28,12 @@ class Rejected:
     def __init__(self, policy: str = "stop", saved: dict[str, Any] | None = None) -> None:
         before = saved or {"count": 0, "reasons": {}, "first": [], "file": None}
         self._stop: Policy | None = Stop() if policy == "stop" else None
-        self._file = None if policy in ("stop", "skip") else ResumableFile(Path(policy), before["file"])
+        self._file = None if policy in FILELESS else ResumableFile(Path(policy), before["file"])
         self._ahead: list[Refused] = []
+        self.odd: Literal["refuse", "missing"] = "missing" if policy == MISSING else "refuse"
+        """What becomes of cells that are not of their column's kind."""
+        self.as_missing: int = before.get("as_missing", 0)
+        """How many of them were taken as missing."""
         self.count: int = before["count"]
         self.reasons: Counter[str] = Counter(before["reasons"])
         self.first: list[dict[str, Any]] = before["first"]
@@ -37,6 +46,7 @@ class Rejected:
     def go_on(self, earlier: Rejected) -> None:
         """Count on from the rows that another run left out."""
         self.count, self.reasons, self.first = earlier.count, earlier.reasons, earlier.first
+        self.as_missing = earlier.as_missing
 
     def settle(self, rows: int | None = None) -> int:
         """Count the rows before this one, or all; the number behind the last of them, 0 if there was none."""
@@ -59,7 +69,8 @@ class Rejected:
     def to_json(self) -> dict[str, Any]:
         """The counts, and how far its file has been written."""
         place = None if self._file is None else self._file.place()
-        return {"count": self.count, "reasons": dict(self.reasons), "first": self.first, "file": place}
+        left_out = {"count": self.count, "reasons": dict(self.reasons), "first": self.first, "file": place}
+        return left_out | ({"as_missing": self.as_missing} if self.as_missing else {})
 
     def close(self) -> None:
         if self._file is not None:

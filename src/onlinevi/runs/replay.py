@@ -54,7 +54,7 @@ def _prepared(job: Job, stream: Stream, stopper: Stopper) -> Iterator[tuple[Inpu
     """Blocks of rows through the schema and the inputs; features join at the row that brought them, as they did in the run."""
     inputs, schema, end = job.learner.inputs, job.first_schema, job.position.rows if job.position else 0
     stream.numbers |= schema.numbers
-    state = job.prepared_by
+    state = InputState.start(0) if job.prepared_by is None else job.prepared_by
     while (batch := stopper.next(stream)) is not None:
         batch = _before(batch, end)
         schema, rows = encode(schema, batch, Skip())
@@ -63,9 +63,8 @@ def _prepared(job: Job, stream: Stream, stopper: Stopper) -> Iterator[tuple[Inpu
         while start < len(rows.rows):
             width, stop = int(rows.widths[start]), len(rows.rows)
             if job.prepared_by is None:
-                state = inputs.init(width) if state is None else joined(state, schema, max(width, state.dim))
+                state = joined(state, schema, max(width, state.dim))
                 stop = int(np.searchsorted(rows.widths, width, side="right"))
-            assert state is not None
             X = widened(rows.X[start:stop, : state.dim], state.dim)
             try:
                 state, Z = inputs.update_many(state, X)

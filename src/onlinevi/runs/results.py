@@ -91,7 +91,9 @@ def either(names: Sequence[str]) -> str:
 def _summary(job: Job, stopped: Ended) -> Summary:
     metrics, rejected, seconds = job.metrics, job.rejected, job.seconds or None
     classes, hit_rate = job.kind == "classes", metrics.hit_rate
-    refused = RefusedRows(rejected.count, dict(rejected.reasons), [RefusedRow(**row) for row in rejected.first])
+    refused = RefusedRows(
+        rejected.count, dict(rejected.reasons), [RefusedRow(**row) for row in rejected.first], rejected.as_missing
+    )
     return Summary(
         events=metrics.count,
         average_loss=metrics.average_loss,

@@ -125,6 +125,7 @@ class Run:
                 self.job = job_after(after, settings, rejected)
             else:
                 self.job = before or self._started(settings, rejected)
+            self.job.take_odd(rejected.odd)
             self.begun_with = self.job.metrics.count
             """Events that came before this call."""
             self.stream.numbers |= self.job.schema.numbers
@@ -136,7 +137,7 @@ class Run:
     def _started(self, settings: Settings, rejected: Rejected) -> Job:
         if settings.prepare_like is None:
             seen = settings.first_rows(self.stream)
-            job = Job(settings, settings.schema(seen), rejected=rejected)
+            job = Job(settings, settings.schema(seen).taking_odd(rejected.odd), rejected=rejected)
             self.columns = first_look(job.schema, seen)
             return job
         model = load_job(settings.prepare_like)

@@ -132,6 +132,10 @@ def _print(document: dict[str, Any], paths: list[Path], *, as_json: bool) -> Non
         print("certified: whatever the data, no fixed weights in the rule's box have an average loss lower by more than this.")
     if document["bad_rows"]:
         print(bad_rows(document["bad_rows"]) + " left out for all.")
+    if document["cells_as_missing"]:
+        from onlinevi.runs import cells_as_missing
+
+        print(cells_as_missing(document["cells_as_missing"]))
     if document["stopped"] == "interrupted":
         print("Interrupted; this is what was known by then.")
     if paths:

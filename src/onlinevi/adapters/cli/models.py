@@ -53,6 +53,7 @@ def _predict(options: argparse.Namespace) -> int:
         TextTable,
         absent_columns,
         bad_rows_file,
+        cells_as_missing,
         check_format,
         columns_of,
         load_job,
@@ -67,6 +68,7 @@ def _predict(options: argparse.Namespace) -> int:
         {"MODEL": options.model, "FILE": options.file}, {"-o": options.out, "--bad-rows": bad_rows_file(options.bad_rows)}
     )
     job, rejected = load_job(options.model), Rejected(options.bad_rows)
+    job.take_odd(rejected.odd)
     with closing(rejected), open_stream(options.file, bad=rejected, **job.settings.reading) as stream:
         if absent := absent_columns(job, stream):
             print(f"not in {options.file}, so missing in every row: {', '.join(absent)}", file=sys.stderr)
@@ -84,6 +86,8 @@ def _predict(options: argparse.Namespace) -> int:
         rejected.settle()
     if rejected.count:
         print(bad_rows(rejected.count) + " left out", file=sys.stderr)
+    if rejected.as_missing:
+        print(cells_as_missing(rejected.as_missing), file=sys.stderr)
     return 0
 
 

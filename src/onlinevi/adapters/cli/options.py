@@ -175,7 +175,8 @@ def add_bad_rows(group: argparse._ActionsContainer) -> None:
         "--bad-rows",
         default="stop",
         metavar="WHAT",
-        help="at a row that cannot be used: stop, skip it, or the file to write such rows to (default: stop)",
+        help="at a row that cannot be used: stop, skip it, or the file to write such rows to; missing skips them, but takes "
+        "cells that are not of their column's kind, as 12O in one of numbers, as missing values (default: stop)",
     )
 
 
@@ -231,10 +232,11 @@ def tell_columns(columns: Sequence[Seen]) -> None:
 def told_columns(columns: Sequence[Seen]) -> list[str]:
     """A table of what columns were taken for, and a line for each warning."""
     width = min(max([6, *(len(column.name) for column in columns)]), 32)
-    lines = [f"  {'column':{width}} {'taken for':13} {'missing':>8} {'distinct':>8}"] if columns else []
+    kinds = max([13, *(len(column.kind or "") for column in columns)])
+    lines = [f"  {'column':{width}} {'taken for':{kinds}} {'missing':>8} {'distinct':>8}"] if columns else []
     for column in columns[:SHOWN]:
         kind = column.kind or "no value yet"
-        lines.append(f"  {column.name[:width]:{width}} {kind:13} {column.missing:>8,} {column.distinct:>8,}")
+        lines.append(f"  {column.name[:width]:{width}} {kind:{kinds}} {column.missing:>8,} {column.distinct:>8,}")
     if len(columns) > SHOWN:
         lines.append(f"  … and {len(columns) - SHOWN:,} more; onlinevi look --json has them all")
     return lines + [f"  ! {warning}" for column in columns for warning in column.warnings]

@@ -204,7 +204,8 @@ def _print(document: dict[str, Any], paths: list[Path], *, as_json: bool) -> Non
     summary, task = document["summary"], document["head"]["task"]
     if as_json:
         facts = {name: value for name, value in summary.items() if name != "bad_rows"}
-        facts |= {"bad_rows": summary["bad_rows"]["count"], "task": task["kind"], "target": task["target"]}
+        facts |= {"bad_rows": summary["bad_rows"]["count"], "cells_as_missing": summary["bad_rows"]["as_missing"]}
+        facts |= {"task": task["kind"], "target": task["target"]}
         best, regret = document["hindsight"], document["regret"] or {}
         facts["hindsight"] = best["value"] if best else None
         facts["no_hindsight"] = document["without_hindsight"] or None

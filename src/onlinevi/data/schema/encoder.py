@@ -29,14 +29,16 @@ class Encoded(NamedTuple):
     """Each row's number in the stream."""
     widths: NDArray[np.int64]
     """How many features there are when each row has come: those behind are brought by later rows, and 0 in it."""
+    odd: int = 0
+    """How many cells are not of their column's kind, and were taken as missing."""
 
 
 def encode(schema: Schema, batch: Batch, bad: Policy | None = None, *, labels: bool = True) -> tuple[Schema, Encoded]:
     """Turn the batch's rows into numbers, and give the schema with what they brought.
 
-    ``labels=False`` is for rows to be predicted. A row with a cell that is not of its column's kind, or with no usable label,
-    goes to ``bad``. Where that raises, the rows before it can still be had: ``batch.slice`` up to the row that the exception
-    names.
+    ``labels=False`` is for rows to be predicted. A row with a cell that is not of its column's kind, unless such cells are
+    missing values (``Columns.odd``), or with no usable label, goes to ``bad``. Where that raises, the rows before it can still
+    be had: ``batch.slice`` up to the row that the exception names.
     """
     encoder = BatchEncoder(schema, batch)
     task, y = schema.task, None
@@ -50,7 +52,7 @@ def encode(schema: Schema, batch: Batch, bad: Policy | None = None, *, labels: b
         (bad or Stop())(row)
     kept = np.flatnonzero(~np.isin(batch.rows, [row.row for row in refused]))
     grown, X, widths = encoder.matrix(kept)
-    return replace(grown, task=task), Encoded(X, None if y is None else y[kept], batch.rows[kept], widths)
+    return replace(grown, task=task), Encoded(X, None if y is None else y[kept], batch.rows[kept], widths, encoder.odd(kept))
 
 
 class BatchEncoder:
@@ -72,6 +74,15 @@ class BatchEncoder:
             self._decide(name)
         lacking = arrow().nulls(len(batch), arrow().string())
         self.cells = {name: cells(kind, batch.columns.get(name, lacking)) for name, kind in self.kinds.items() if kind}
+        self.taken: dict[str, NDArray[np.bool_]] = {}
+        """Where cells that are not of their column's kind are missing values."""
+        if schema.how.odd == "missing":
+            self.taken = {name: column.bad for name, column in self.cells.items() if column.bad.any()}
+            self.cells |= {name: self.cells[name].without_bad() for name in self.taken}
+
+    def odd(self, kept: NDArray[np.int64]) -> int:
+        """How many cells of the rows kept were taken as missing though they are there."""
+        return sum(int(np.count_nonzero(bad[kept[kept >= self.starts.get(name, 0)]])) for name, bad in self.taken.items())
 
     def refused(self, reasons: Mapping[int, str]) -> list[Refused]:
         """The rows to refuse: those whose labels have reasons, then those with a bad cell; one report a row."""

@@ -14,6 +14,7 @@ from onlinevi.data.schema.spelling import (
     amounts,
     bucket,
     day_and_month,
+    has_clock,
     has_decimal_comma,
     is_amount,
     is_dotted,
@@ -25,13 +26,34 @@ from onlinevi.data.values import arrow, is_missing, is_number, is_numeric, is_te
 from onlinevi.engine import Vector
 
 Kind: TypeAlias = Literal[
-    "number", "amount", "decimal-comma", "flag", "category", "text", "date", "day-first", "month-first", "time"
+    "number",
+    "amount",
+    "decimal-comma",
+    "flag",
+    "category",
+    "text",
+    "date",
+    "day-first",
+    "month-first",
+    "time",
+    "day-first-time",
+    "month-first-time",
+    "id",
 ]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 NUMBERS: tuple[Kind, ...] = ("number", "amount", "decimal-comma")
 """The ways to write a number."""
-DATES: tuple[Kind, ...] = ("date", "day-first", "month-first", "time")
+TIMES: tuple[Kind, ...] = ("time", "day-first-time", "month-first-time")
+"""The ways to write a date with its time."""
+DATES: tuple[Kind, ...] = ("date", "day-first", "month-first", *TIMES)
 """The ways to write a date."""
+DAY_FIRST: dict[Kind, bool] = {
+    "day-first": True,
+    "day-first-time": True,
+    "month-first": False,
+    "month-first-time": False,
+}
+"""Of dates that end in their year, whether they begin with the day."""
 
 WORD = re.compile(r"\w+")
 WORD_BUCKETS = 32
@@ -50,6 +72,9 @@ PARTS: dict[Kind, tuple[str, ...]] = {
     "day-first": DATE_PARTS,
     "month-first": DATE_PARTS,
     "time": TIME_PARTS,
+    "day-first-time": TIME_PARTS,
+    "month-first-time": TIME_PARTS,
+    "id": (),
 }
 """The features a column has from the start, each under its name; a category's come as they are met."""
 
@@ -64,10 +89,15 @@ NEEDS: dict[Kind, str] = {
     "day-first": "a date such as 29.02.2024",
     "month-first": "a date such as 02/29/2024",
     "time": "a time such as 2024-02-29T12:00:00Z",
+    "day-first-time": "a time such as 29.02.2024 12:00",
+    "month-first-time": "a time such as 02/29/2024 12:00",
+    "id": "anything",
 }
 
 ODD_IN = 50
 """One cell in so many may be odd in a column of numbers or dates."""
+IDS = 0.9
+"""More different names than this part of the values are no categories."""
 
 
 def check_type(name: str, values: Any) -> None:
@@ -98,7 +128,7 @@ def kind_of(blocks: Iterable[Any], decimal: str | None = None) -> Kind | None:
 
 def told_kind(told: Kind, blocks: Iterable[Any], decimal: str | None = None) -> Kind:
     """The kind that a column was told to have, in the way in which its numbers or dates are written."""
-    for ways in (NUMBERS, DATES):
+    for ways in (NUMBERS, DATES, TIMES):
         if told == ways[0]:
             there = [values for values in map(plain, blocks) if is_text(values)]
             guess = kind_of(there, decimal)
@@ -106,9 +136,18 @@ def told_kind(told: Kind, blocks: Iterable[Any], decimal: str | None = None) -> 
     return told
 
 
+def is_id(blocks: Iterable[Any], most: int) -> bool:
+    """Whether nearly every value of a column is one of its own, and there are more than ``most``: of a name that comes once
+    nothing can be learned, and those that share a feature are alike in nothing.
+    """
+    there = [text.strip() for values in blocks for text in texts(_present(plain(values))).to_pylist()]
+    different = len(set(there))
+    return different > most and different > IDS * len(there)
+
+
 def odd_cells(kind: Kind | None, blocks: Iterable[Any]) -> list[str]:
     """The texts of a column's cells that are not of its kind, in their order."""
-    if kind in (None, "category"):
+    if kind in (None, "category", "id"):
         return []
     return [
         text for values in blocks for text in texts(values).filter(arrow().array(cells(kind, values).bad)).to_pylist() if text
@@ -153,9 +192,10 @@ def _order_of_dates(values: Collection[str]) -> Kind | None:
     firsts, seconds = ([pair[k] for pair in pairs if pair is not None] for k in range(2))
     if not values or None in pairs or min(max(firsts), max(seconds)) > 12:
         return None
+    timed = any(map(has_clock, values))
     if max(firsts) > 12 or all(map(is_dotted, values)):
-        return "day-first" if max(seconds) <= 12 else None
-    return "month-first" if max(seconds) > 12 else None
+        return None if max(seconds) > 12 else "day-first-time" if timed else "day-first"
+    return None if max(seconds) <= 12 else "month-first-time" if timed else "month-first"
 
 
 def _without_odd(spelled: Counter[str]) -> list[str]:
@@ -184,6 +224,11 @@ class Cells(NamedTuple):
     names: Any = None
     """Of a category: its text, null where missing."""
 
+    def without_bad(self) -> Cells:
+        """The same with missing values in the place of those that are not of its kind."""
+        nowhere = np.zeros(len(self.bad), dtype=bool)
+        return Cells(self.missing | self.bad, nowhere, [np.where(self.bad, np.nan, part) for part in self.parts], self.names)
+
 
 def cells(kind: Kind, values: Any) -> Cells:
     """Read a column of one batch as what it is known to hold."""
@@ -196,8 +241,11 @@ def cells(kind: Kind, values: Any) -> Cells:
         return Cells(missing, np.zeros(len(missing), dtype=bool), [], names)
     if kind == "text":
         return _words(values)
+    if kind == "id":
+        nowhere = np.zeros(len(values), dtype=bool)
+        return Cells(nowhere, nowhere, [])
     if kind in DATES:
-        stamps, bad = instants(values, {"day-first": True, "month-first": False}.get(kind))
+        stamps, bad = instants(values, DAY_FIRST.get(kind))
         return Cells(np.isnat(stamps) & ~bad, bad, parts(stamps, PARTS[kind]))
     floats, bad = READERS.get(kind, numbers)(values) if is_text(plain(values)) or kind == "flag" else numbers(values)
     return Cells(np.isnan(floats) & ~bad, bad, [floats])

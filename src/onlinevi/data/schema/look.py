@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from onlinevi.data.schema.kinds import Kind, odd_cells
+from onlinevi.data.schema.kinds import DAY_FIRST, IDS, Kind, odd_cells
 from onlinevi.data.schema.schema import Schema
 from onlinevi.data.schema.spelling import day_and_month
 from onlinevi.data.stream import Batch
@@ -16,8 +16,6 @@ from onlinevi.data.values import arrow, is_missing, is_number, texts
 
 FEW = 20
 """Of fewer values nothing is said."""
-IDS = 0.9
-"""More different names than this part of the values are no categories."""
 WORDY = 3.0
 """So many words on average are no name."""
 
@@ -36,18 +34,19 @@ class Seen(NamedTuple):
 
 def first_look(schema: Schema, seen: Sequence[Batch]) -> tuple[Seen, ...]:
     """Each column in use as it was taken, the target last; of a sparse file there are none."""
-    columns = [_seen(name, kind, seen) for name, kind in schema.kinds.items()]
+    refused = schema.how.odd == "refuse"
+    columns = [_seen(name, kind, seen, odd_refused=refused) for name, kind in schema.kinds.items()]
     if schema.target is None or not schema.kinds:
         return tuple(columns)
     return (*columns, _target(schema, schema.target, seen))
 
 
-def _seen(name: str, kind: Kind | None, seen: Sequence[Batch]) -> Seen:
+def _seen(name: str, kind: Kind | None, seen: Sequence[Batch], *, odd_refused: bool = True) -> Seen:
     rows = sum(map(len, seen))
     blocks = [batch.columns[name] for batch in seen if name in batch.columns]
     values = _values(blocks)
     odd, different = odd_cells(kind, blocks), dict.fromkeys(values)
-    return Seen(name, kind, rows - len(values), len(different), tuple(_warnings(name, kind, values, odd)))
+    return Seen(name, kind, rows - len(values), len(different), tuple(_warnings(name, kind, values, odd, odd_refused)))
 
 
 def _target(schema: Schema, name: str, seen: Sequence[Batch]) -> Seen:
@@ -71,11 +70,12 @@ def _values(blocks: Sequence[Any]) -> list[str]:
     return [text.strip() for values in there for text in values.to_pylist()]
 
 
-def _warnings(name: str, kind: Kind | None, values: Sequence[str], odd: Sequence[str]) -> Iterator[str]:
+def _warnings(name: str, kind: Kind | None, values: Sequence[str], odd: Sequence[str], odd_refused: bool) -> Iterator[str]:
     count, different = len(values), set(values)
     if odd:
         cells = f"{len(odd):,} of {count:,} cells {'is' if len(odd) == 1 else 'are'} none, as {odd[0]!r}"
-        yield f"{name} is taken for a {kind}, although {cells}: rows with such cells are bad rows (--bad-rows)"
+        rows = "rows with such cells are bad rows; --bad-rows missing takes the cells as missing"
+        yield f"{name} is taken for a {kind}, although {cells}: {rows if odd_refused else 'such cells are taken as missing'}"
     if kind == "amount":
         usual = next((text for text in values if "," in text), None)
         shown = usual or next(text for text in values if not is_number(text))
@@ -84,20 +84,22 @@ def _warnings(name: str, kind: Kind | None, values: Sequence[str], odd: Sequence
     if kind == "decimal-comma":
         usual = next((text for text in values if "," in text), values[0])
         yield f"{name} is read as numbers with a decimal comma: {usual!r}; --kinds {name}=category takes them for names"
-    if kind in ("day-first", "month-first"):
-        yield f"{name} is read as dates, {kind.replace('-', ' ')}: {values[0]!r}"
+    if kind in DAY_FIRST:
+        yield f"{name} is read as dates, {'days' if DAY_FIRST[kind] else 'months'} first: {values[0]!r}"
     if count < FEW:
         return
     if len(different) == 1:
         yield f"{name} is {values[0]!r} in all rows, and tells nothing: --drop {name}"
     elif kind == "category" and all(day_and_month(text) for text in different):
         yield f"{name} may be dates, days or months first: --kinds {name}=day-first, or {name}=month-first, tells"
-    elif kind == "category" and len(different) > IDS * count:
+    elif kind in ("category", "id") and len(different) > IDS * count:
         words = sum(len(text.split()) for text in values) / count
-        if words >= WORDY:
-            yield f"{name} is text, {words:.0f} words on average: --kinds {name}=text counts its words, or --drop {name}"
+        wordy = f"is text, {words:.0f} words on average" if words >= WORDY else ""
+        what = wordy or "has a name of its own in nearly every row, as an id has"
+        if kind == "id":
+            yield f"{name} {what}, and is left out: --kinds {name}=text counts its words, {name}=category takes it for names"
         else:
-            yield f"{name} has a name of its own in nearly every row, as an id has: --drop {name}"
+            yield f"{name} {what}: " + (f"--kinds {name}=text counts its words, or " if wordy else "") + f"--drop {name}"
     elif kind == "number" and _counts_up(values):
         yield f"{name} goes up by 1 from row to row, as an id does: --drop {name}"
 

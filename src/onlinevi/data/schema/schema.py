@@ -11,7 +11,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from onlinevi.data.schema.kinds import KINDS, PARTS, Kind, check_type, kind_of, told_kind
+from onlinevi.data.schema.kinds import KINDS, PARTS, Kind, check_type, is_id, kind_of, told_kind
 from onlinevi.data.schema.task import Task, guess_task
 from onlinevi.data.stream import Batch
 
@@ -39,9 +39,11 @@ class Columns:
 
     ``missing``: a missing value is "nan", "zero", or its row is to "refuse"; a missing name has none of its column's features.
     ``keep`` and ``drop`` choose columns, ``kinds`` tells what they hold where the guess is wrong. The first ``max_categories``
-    names of a column have a feature each, the later ones share ``buckets``. With ``hash_bits`` all names of all columns share
-    2^bits features from the start. ``sparse`` asks for CSR or for a dense matrix; None decides by the first rows. ``decimal``
-    tells whether numbers have a point or a comma; None finds out.
+    names of a column have a feature each, the later ones share ``buckets``. A column with more names in the first rows, a new
+    one in nearly each, is an id and has no feature. With ``hash_bits`` all names of all columns share 2^bits features from the
+    start. ``sparse`` asks for CSR or for a dense matrix; None decides by the first rows. ``decimal`` tells whether numbers
+    have a point or a comma; None finds out. ``odd``: a row with a cell that is not of
+    its column's kind is to "refuse", or the cell is "missing".
     """
 
     missing: Literal["nan", "zero", "refuse"] = "nan"
@@ -53,6 +55,7 @@ class Columns:
     hash_bits: int | None = None
     sparse: bool | None = None
     decimal: Literal[".", ","] | None = None
+    odd: Literal["refuse", "missing"] = "refuse"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "keep", tuple(self.keep))
@@ -60,6 +63,8 @@ class Columns:
         object.__setattr__(self, "kinds", dict(self.kinds))
         if self.decimal not in (None, ".", ","):
             raise ValueError(f"decimal={self.decimal!r}: needs a point or a comma")
+        if self.odd not in ("refuse", "missing"):
+            raise ValueError(f"odd={self.odd!r}: needs refuse or missing")
         if self.missing not in ("nan", "zero", "refuse"):
             raise ValueError(f"missing={self.missing!r}: needs nan, zero or refuse")
         wrong = next((kind for kind in self.kinds.values() if kind not in KINDS), None)
@@ -103,13 +108,18 @@ class Columns:
         schema = Schema(self, target, task if isinstance(task, Task) else None, {}, ())
         wanted = [] if of_indices else [name for name in names if schema.wants(name)]
         blocks = {name: [batch.columns[name] for batch in seen if name in batch.columns] for name in wanted}
-        kinds = {name: self._kind(name, blocks[name]) for name in wanted}
+        kinds = {name: self._feature_kind(name, blocks[name]) for name in wanted}
         features = tuple((name, part) for name, kind in kinds.items() if kind for part in PARTS[kind])
         return replace(schema, kinds=kinds, features=features, sparse=self._is_sparse(seen, kinds, of_indices))
 
     def _kind(self, name: str, blocks: Sequence[Any]) -> Kind | None:
         told = self.kinds.get(name)
         return kind_of(blocks, self.decimal) if told is None else told_kind(told, blocks, self.decimal)
+
+    def _feature_kind(self, name: str, blocks: Sequence[Any]) -> Kind | None:
+        """The kind, and that of ids for names that come once, unless it was told or the column was asked for."""
+        kind, asked = self._kind(name, blocks), name in self.kinds or name in self.keep or self.hash_bits is not None
+        return "id" if kind == "category" and not asked and is_id(blocks, self.max_categories) else kind
 
     def _is_sparse(self, seen: Sequence[Batch], kinds: Mapping[str, Kind | None], of_indices: bool) -> bool:
         if self.sparse is not None:
@@ -198,6 +208,10 @@ class Schema:
         for column, part in self.features:
             counts[column] = counts.get(column, 0) + part.startswith(ONE)
         return counts
+
+    def taking_odd(self, odd: Literal["refuse", "missing"]) -> Schema:
+        """The same with another answer to cells that are not of their column's kind."""
+        return self if odd == self.how.odd else replace(self, how=replace(self.how, odd=odd))
 
     def to_json(self) -> str:
         """The schema as a checkpoint keeps it, all of it."""

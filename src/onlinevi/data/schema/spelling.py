@@ -20,7 +20,9 @@ AMOUNT = re.compile(_FORM % (_CURRENCY, r"(?:[1-9][0-9]{0,2}(?:,[0-9]{3})+|[0-9]
 """14524.84, 14,524.84, $14,524.84, −3 €, 77%."""
 COMMA = re.compile(_FORM % (_CURRENCY, r"(?:[1-9][0-9]{0,2}(?:[. '\u00a0\u202f][0-9]{3})+|[0-9]+)(?:,[0-9]+)?", _CURRENCY))
 """14524,84, 14.524,84, 14 524,84 €, 7,5 %."""
-DATE = re.compile(r"([0-9]{1,2})([./-])([0-9]{1,2})\2([0-9]{4})")
+_CLOCK = r"(?:,? |T)([0-9]{1,2}):([0-9]{2})(?::([0-9]{2})(?:\.([0-9]{1,6}))?)?(?: ?([AaPp])[Mm])?"
+DATE = re.compile(rf"([0-9]{{1,2}})([./-])([0-9]{{1,2}})\2([0-9]{{4}})(?:{_CLOCK})?")
+"""31.01.2023, 1/31/2023, 31.01.2023 14:05, 01/31/2023 02:05:00 PM."""
 
 
 def bucket(text: str, buckets: int) -> int:
@@ -60,14 +62,26 @@ def is_dotted(text: str) -> bool:
     return match is not None and match[2] == "."
 
 
+def has_clock(text: str) -> bool:
+    """Whether a date that ends in its year has a time of the day behind it."""
+    match = DATE.fullmatch(text)
+    return match is not None and match[5] is not None
+
+
 def instant_of(text: str, day_first: bool) -> datetime | None:
-    """The day that a text spells, if there is one."""
+    """The day that a text spells, and the time of it, if there is one."""
     match = DATE.fullmatch(text)
     if match is None:
         return None
     first, second, year = int(match[1]), int(match[3]), int(match[4])
+    hour, minute, seconds = (int(match[k] or 0) for k in (5, 6, 7))
+    if match[9] is not None:
+        if not 1 <= hour <= 12:
+            return None
+        hour = hour % 12 + (12 if match[9] in "Pp" else 0)
+    clock = hour, minute, seconds, int((match[8] or "").ljust(6, "0"))
     try:
-        return datetime(year, second, first) if day_first else datetime(year, first, second)
+        return datetime(year, second, first, *clock) if day_first else datetime(year, first, second, *clock)
     except ValueError:
         return None
 

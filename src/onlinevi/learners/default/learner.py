@@ -14,6 +14,7 @@ from onlinevi.engine import Vector
 from onlinevi.learners.base import Learner, Wrapped
 from onlinevi.learners.calibrate import Calibrate
 from onlinevi.learners.calibration import Calibrated, Calibration
+from onlinevi.learners.columns import keeping
 from onlinevi.learners.default import recipe
 from onlinevi.learners.described import FOREIGN, CheckpointError, Described, Stored
 from onlinevi.learners.inputs import Inputs
@@ -140,7 +141,8 @@ class Auto(Learner[AutoState]):
         pooled = state.pooled.widened(self.inputs.dim_out(dim))
         inner = PrepareState(self.inputs.widen(state.inputs, dim), pooled)
         made_of = _composed(self, Pool.of(pooled.plan))
-        return AutoState(made_of, inner if self.loss.target == "classes" else replace(state.inner, inner=inner))
+        widened = AutoState(made_of, inner if self.loss.target == "classes" else replace(state.inner, inner=inner))
+        return keeping(widened, state.columns)
 
     def merge(self, states: Sequence[AutoState]) -> AutoState:
         return replace(states[0], inner=states[0].made_of.merge([state.inner for state in states]))

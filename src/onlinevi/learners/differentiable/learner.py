@@ -12,6 +12,7 @@ from onlinevi.beliefs import Family, FullCovariance, MeanField, Point
 from onlinevi.data import BLOCK_VALUES, as_events, as_rows
 from onlinevi.engine import RECORD, Geometry, Step, Vector
 from onlinevi.learners.base import BadRow, Learner
+from onlinevi.learners.columns import checked
 from onlinevi.learners.described import CheckpointError, Described, Stored
 from onlinevi.learners.differentiable.gradients import Linearised, MonteCarlo
 from onlinevi.learners.differentiable.loop import check_model, play, predict
@@ -86,6 +87,7 @@ class Differentiable(Learner[ModelState]):
 
     def predict(self, state: ModelState, x: Any) -> tuple[Any, Any]:
         """Mean and std of the prediction at a row, or at each row of a matrix, as an update would record them."""
+        checked(state, x)
         plan, rows = self._check(state), np.asarray(x, dtype=float)
         check_model(plan.model, plan.layout, rows.shape[-1])
         mean, std = predict(plan, state.array, np.atleast_2d(rows))
@@ -120,7 +122,7 @@ class Differentiable(Learner[ModelState]):
         rows, labels, each = as_events(X, y, weights, hint=self.loss.label_hint, filled=True)
         each = np.ones(rows.count) if weights is None else each
         check_model(plan.model, plan.layout, rows.dim)
-        recorder = Recorder(record, state, rows.count, self)
+        recorder = Recorder(record, state, rows, self)
         size = max(1, min(LARGEST_BLOCK, BLOCK_VALUES // plan.dim))
         try:
             for start in range(0, rows.count, size):

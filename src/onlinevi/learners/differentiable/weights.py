@@ -96,9 +96,6 @@ class ModelState(State):
         """The decision: the means, in the shapes that the model takes."""
         return self.plan.layout.params(self.mean)
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return ModelState, (np.array(self.array), self.plan)
-
 
 class ModelTrace(Trace):
     """The events of one pass of a model, and the state after it."""

@@ -8,11 +8,13 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from onlinevi.data import Rows, SparseRows, as_rows, blocks, one_row
 from onlinevi.engine import Vector
 from onlinevi.learners.base import BadRow
-from onlinevi.learners.described import Described, Stored, check_finite, whole
+from onlinevi.learners.columns import checked, keeping
+from onlinevi.learners.described import CheckpointError, Described, Stored, check_finite, whole
 from onlinevi.learners.inputs.passes import (
     COUNT,
     FINITE,
@@ -56,7 +58,8 @@ class Inputs:
     ``Linear(missing=True)``. ``fixed``: no row changes the moments, which another stream has taught; so several streams are
     prepared by one map, and what was learned of each can be merged.
 
-    Sparse rows stay sparse: they are divided by the root of their columns' mean square, zeros included, and not centred.
+    Sparse rows stay sparse: they are divided by the root of their columns' mean square, zeros included, and not centred. But
+    columns of which ``init`` is told are treated as in dense rows, and a value of theirs that is not stored is 0.
 
     >>> import numpy as np, onlinevi as ovi
     >>> inputs = ovi.Inputs(squash=None)
@@ -80,11 +83,22 @@ class Inputs:
         if self.missing and self.unit_rows:
             raise ValueError("missing=True with unit_rows=True: a row with missing values has no known length; choose one")
 
-    def init(self, dim: int) -> InputState:
-        """The state before the first row of ``dim`` columns."""
+    def init(self, dim: int, centred: Any = ()) -> InputState:
+        """The state before the first row of ``dim`` columns. ``centred`` names those that are centred though rows are sparse.
+
+        >>> import onlinevi as ovi
+        >>> from scipy.sparse import csr_matrix
+        >>> inputs = ovi.Inputs(squash=None)
+        >>> state, Z = inputs.update_many(inputs.init(2, centred=[0]), csr_matrix([[4.0, 0.0], [0.0, 2.0]]))
+        >>> Z.toarray().round(2).tolist()
+        [[1.0, 0.0, 0.0], [1.0, -1.0, 1.41]]
+        """
         if dim < 1:
             raise ValueError(f"dim={dim}: needs at least one column")
-        return InputState.start(dim)
+        places = np.unique(np.asarray(centred, dtype=np.int64))
+        if len(places) and not 0 <= places[0] <= places[-1] < dim:
+            raise ValueError(f"centred={centred}: needs numbers of columns from 0 to {dim - 1}")
+        return InputState.start(dim, places)
 
     def dim_out(self, dim: int) -> int:
         """How many columns the prepared rows have."""
@@ -101,12 +115,12 @@ class Inputs:
             if not state.count:
                 raise ValueError("fixed=True needs moments: give the state that other Inputs have learned, not a new one")
             return state, self.apply(state, X)
-        rows = as_rows(X)
+        rows, columns = as_rows(X), checked(state, X)
         kind = _kind(state, rows)
         array = np.array(state.array)
-        prepared = self._prepare(rows, array, _TOGETHER)
+        prepared = self._prepare(rows, state, array, _TOGETHER)
         array[KIND] = kind if rows.count else state.kind
-        return InputState(array), prepared
+        return keeping(InputState(array, state.centred), columns), prepared
 
     def apply(self, state: InputState, X: Any) -> Any:
         """A row, or each row of a matrix by itself, as it would be prepared if it came next. Changes nothing."""
@@ -114,9 +128,10 @@ class Inputs:
             X = np.asarray(X, dtype=float)
             if X.ndim == 1:
                 return self.apply(state, _as_matrix(X))[0]
+        checked(state, X)
         rows = as_rows(X)
         _kind(state, rows)
-        return self._prepare(rows, np.array(state.array), state.array)
+        return self._prepare(rows, state, np.array(state.array), state.array)
 
     def widen(self, state: InputState, dim: int) -> InputState:
         """The state for rows of ``dim`` columns: the new ones joined at the end, never seen before."""
@@ -166,7 +181,9 @@ class Inputs:
         """The moments in plain terms."""
         check_finite(state.array, "moments of columns")
         seen = next(name for name, kind in ROWS_SEEN.items() if kind == state.kind)
-        return Described({"count": state.count, "rows_seen": seen}, {name: getattr(state, name) for name in MOMENTS})
+        centred = {"centred": state.centred.tolist()} if len(state.centred) else {}
+        facts = {"count": state.count, "rows_seen": seen, **centred}
+        return Described(facts, {name: getattr(state, name) for name in MOMENTS})
 
     def restore(self, stored: Stored) -> InputState:
         """The moments that were described."""
@@ -177,7 +194,11 @@ class Inputs:
         for k, name in enumerate(MOMENTS):
             stored.fill(name, array[HEAD + k * dim : HEAD + (k + 1) * dim])
         check_finite(array, "moments of columns")
-        return InputState(array)
+        centred = stored.facts.get("centred", [])
+        ascending = all(type(place) is int for place in centred) and sorted({*centred}) == centred
+        if not ascending or (centred and not 0 <= centred[0] <= centred[-1] < dim):
+            raise CheckpointError(f"its centred columns are {centred!r}: needs ascending numbers from 0 to {dim - 1}")
+        return InputState(array, centred)
 
     @cached_property
     def settings(self) -> Vector:
@@ -187,12 +208,19 @@ class Inputs:
         settings[PER_SQUASH], settings[MISSING] = 0.0 if self.squash is None else 1.0 / self.squash, self.missing
         return settings
 
-    def _prepare(self, rows: Rows, array: Vector, start: Vector) -> Any:
+    def _prepare(self, rows: Rows, state: InputState, array: Vector, start: Vector) -> Any:
         """The prepared rows; changes ``array``."""
-        prepared = _SparseOut(rows, self) if isinstance(rows, SparseRows) else _DenseOut(rows, self)
+        also: tuple[Vector, ...] = ()
+        prepared: _SparseOut | _DenseOut
+        if isinstance(rows, SparseRows):
+            rows = _storing(rows, state.centred)
+            prepared, also = _SparseOut(rows, self), (_marked(state.dim, state.centred),)
+        else:
+            prepared = _DenseOut(rows, self)
         one_pass = compiled(rows.sparse)
         for low, high in blocks(rows):
-            used = one_pass(rows.block(low, high), array, start, self.settings, prepared.block(low, high))
+            block = (*rows.block(low, high), *also) if also else rows.block(low, high)
+            used = one_pass(block, array, start, self.settings, prepared.block(low, high))
             if low + used < high:
                 raise self._bad_row(rows, low + used)
         return prepared.whole()
@@ -227,6 +255,32 @@ class _SparseOut:
         from scipy.sparse import csr_matrix
 
         return csr_matrix((self._values, self._places, self._starts), shape=self._shape)
+
+
+def _marked(dim: int, columns: NDArray[np.int64]) -> Vector:
+    """1 for these columns, 0 for the others."""
+    marks = np.zeros(dim)
+    marks[columns] = 1.0
+    return marks
+
+
+def _storing(rows: SparseRows, columns: NDArray[np.int64]) -> SparseRows:
+    """The same rows with zeros stored where one of these columns has none."""
+    if not len(columns):
+        return rows
+    from scipy.sparse import csr_matrix
+
+    stored = slice(0, rows.starts[-1])
+    indices, numbers = rows.indices[stored], np.repeat(np.arange(rows.count), np.diff(rows.starts))
+    asked = _marked(rows.dim, columns)[indices] > 0.0
+    if np.count_nonzero(asked) == rows.count * len(columns):
+        return rows
+    lacking = np.ones((rows.count, len(columns)), dtype=bool)
+    lacking[numbers[asked], np.searchsorted(columns, indices[asked])] = False
+    where, which = np.nonzero(lacking)
+    values = np.concatenate([rows.data[stored], np.zeros(len(where), dtype=rows.data.dtype)])
+    places = np.concatenate([numbers, where]), np.concatenate([indices, columns[which]])
+    return SparseRows(csr_matrix((values, places), shape=(rows.count, rows.dim)))
 
 
 def _as_matrix(x: Any) -> Vector:

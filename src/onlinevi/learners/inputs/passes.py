@@ -74,11 +74,13 @@ def dense_pass(rows: Any, moments: Any, start: Any, settings: Any, prepared: Any
 
 
 def sparse_pass(rows: Any, moments: Any, start: Any, settings: Any, prepared: Any) -> int:
-    """The same for the arrays of a CSR matrix, about 0 in place of the mean; zeros left out count as values."""
-    data, indices, starts = rows
+    """The same for the arrays of a CSR matrix and what tells, a number a column, which are centred: above 0, and all rows have
+    them stored. The others are about 0 in place of the mean; their zeros left out count as values.
+    """
+    data, indices, starts, centred = rows
     values, places, row_starts = prepared
     dim = (len(moments) - HEAD) // 3
-    lag, square = moments[HEAD : HEAD + dim], moments[HEAD + 2 * dim :]
+    lag, mean, square = moments[HEAD : HEAD + dim], moments[HEAD + dim : HEAD + 2 * dim], moments[HEAD + 2 * dim :]
     standardise, per, first = settings[STANDARDISE] > 0.0, settings[PER_SQUASH], np.uint64(settings[INTERCEPT])
     most, missing = largest_value(settings), settings[MISSING]
     for i in range(len(starts) - 1):
@@ -99,8 +101,16 @@ def sparse_pass(rows: Any, moments: Any, start: Any, settings: Any, prepared: An
             places[place] = j + first
             if standardise:
                 lag[j] += 0.0 if x == x else 1.0
-                square[j] += x * x if x == x else 0.0
-                values[place] = scaled(x, 0.0, square[j] / ns.maximum(count - lag[j], 1.0), per)
+                if centred[j] > 0.0:
+                    share = 1.0 / ns.maximum(count - lag[j], 1.0)
+                    gap = x - mean[j] if x == x else 0.0
+                    shift = gap * share
+                    mean[j] += shift
+                    square[j] += gap * (gap - shift)
+                    values[place] = scaled(x, mean[j], square[j] * share, per)
+                else:
+                    square[j] += x * x if x == x else 0.0
+                    values[place] = scaled(x, 0.0, square[j] / ns.maximum(count - lag[j], 1.0), per)
             else:
                 values[place] = bent(x, per)
         if settings[UNIT_ROWS] > 0.0:
@@ -109,7 +119,8 @@ def sparse_pass(rows: Any, moments: Any, start: Any, settings: Any, prepared: An
             moments[COUNT] = start[COUNT]
             for k in range(low, high):
                 j = np.uint64(indices[k])
-                lag[j], square[j] = start[HEAD + j], start[np.uint64(HEAD + 2 * dim) + j]
+                lag[j], mean[j] = start[HEAD + j], start[np.uint64(HEAD + dim) + j]
+                square[j] = start[np.uint64(HEAD + 2 * dim) + j]
     return len(starts) - 1
 
 

@@ -5,27 +5,32 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from onlinevi.engine import Vector
+from onlinevi.learners.columns import Named
 from onlinevi.learners.inputs.passes import COUNT, HEAD, KIND
 
 NONE_YET, CENTRED, UNCENTRED = 0.0, 1.0, 2.0
-"""The kinds of moments: those of dense rows are about the mean, those of sparse rows about 0."""
+"""The kinds of moments: those of dense rows are about the mean, those of sparse rows about 0, but for some columns."""
 
 
-class InputState:
+class InputState(Named):
     """The running moments of the columns after ``count`` rows."""
 
-    __slots__ = ("array",)
+    __slots__ = ("array", "centred")
 
-    def __init__(self, array: Vector) -> None:
+    def __init__(self, array: Vector, centred: Any = ()) -> None:
         array.setflags(write=False)
         self.array = array
+        self.centred: NDArray[np.int64] = np.array(centred, dtype=np.int64)
+        """The columns that are centred though rows are sparse, ascending; of dense rows all are, and none is named."""
+        self.centred.setflags(write=False)
 
     @classmethod
-    def start(cls, dim: int) -> InputState:
+    def start(cls, dim: int, centred: Any = ()) -> InputState:
         """Before the first row."""
-        return cls(np.zeros(HEAD + 3 * dim))
+        return cls(np.zeros(HEAD + 3 * dim), centred)
 
     @property
     def count(self) -> int:
@@ -53,7 +58,7 @@ class InputState:
 
     @property
     def mean(self) -> Vector:
-        """The mean of each column so far; 0 where rows are sparse, which are not centred."""
+        """The mean of each column so far; 0 where rows are sparse and the column is not centred."""
         return self.array[HEAD + self.dim : HEAD + 2 * self.dim]
 
     @property
@@ -63,24 +68,29 @@ class InputState:
 
     @property
     def std(self) -> Vector:
-        """The std of each column so far, over n; where rows are sparse, the root of the mean square."""
+        """The std of each column so far, over n; of columns that are not centred, the root of the mean square."""
         return np.asarray(np.sqrt(self.square / np.maximum(self.counts, 1.0)))
 
-    def widened(self, dim: int, lag: Any = None) -> InputState:
-        """With further columns at the end: 0 in all rows but ``lag``, which have no value of them; by default never seen."""
+    def widened(self, dim: int, lag: Any = None, centred: Any = ()) -> InputState:
+        """With further columns at the end: 0 in all rows but ``lag``, which have no value of them; by default never seen.
+
+        ``centred`` names those of them to centre where rows are sparse.
+        """
         if dim < self.dim:
             raise ValueError(f"dim={dim}: the state has {self.dim} columns already, and none can leave")
         new = np.zeros(dim - self.dim)
         joined = new + (self.array[COUNT] if lag is None else np.asarray(lag, dtype=float))
-        return InputState(np.concatenate([self.array[:HEAD], self.lag, joined, self.mean, new, self.square, new]))
+        array = np.concatenate([self.array[:HEAD], self.lag, joined, self.mean, new, self.square, new])
+        return InputState(array, [*self.centred, *centred])
 
     def __repr__(self) -> str:
         return f"InputState(count={self.count}, dim={self.dim})"
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, InputState) and np.array_equal(self.array, other.array)
+        alike = isinstance(other, InputState) and np.array_equal(self.array, other.array)
+        return alike and np.array_equal(self.centred, other.centred)  # type: ignore[attr-defined]
 
     __hash__ = None  # type: ignore[assignment]
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return InputState, (np.array(self.array),)
+        return InputState, (np.array(self.array), np.array(self.centred)), self.__dict__ or None

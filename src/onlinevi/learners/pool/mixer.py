@@ -12,6 +12,7 @@ import numpy as np
 
 from onlinevi.data import Rows
 from onlinevi.engine import Kernel, Schedule, Vector, rate_at
+from onlinevi.learners.columns import Named
 from onlinevi.learners.linear import missing_means, prediction_law
 from onlinevi.learners.pool import mixing
 from onlinevi.learners.pool.members import Members, Refused
@@ -22,7 +23,7 @@ from onlinevi.losses import Loss
 
 
 @dataclass(frozen=True, eq=False)
-class PoolState:
+class PoolState(Named):
     """The learners' states, and the weights over them."""
 
     learners: tuple[State, ...]
@@ -129,7 +130,8 @@ class PoolState:
         return PoolState(learners, self.array, replace(self.plan, plans=tuple(own.plan for own in learners)))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return PoolState, (self.learners, self.array, self.plan)
+        kept = {"columns": self.columns} if self.columns else None
+        return PoolState, (self.learners, self.array, self.plan), kept
 
     def __repr__(self) -> str:
         return f"PoolState(count={self.count}, learners={len(self.learners)}, average_loss={self.average_loss:.6g})"

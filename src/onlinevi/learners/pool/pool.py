@@ -198,7 +198,7 @@ class Pool(Learner[PoolState]):
         hint, start = self.shared_loss.label_hint, state
         rows, labels, importance = as_events(X, y, weights, hint=hint, filled=state.plan.fills_rows)
         self.fitting(state, rows.dim)
-        recorder = Recorder(record, state, rows.count, self)
+        recorder = Recorder(record, state, rows, self)
         shown = np.empty((rows.count if record == "all" else 0, len(self.learners)))
         size = max(1, BLOCK_VALUES // max(1, int(rows.values_a_row)))
         try:

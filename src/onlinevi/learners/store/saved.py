@@ -11,6 +11,7 @@ from onlinevi.data import replace_file
 from onlinevi.engine import Vector, __version__
 from onlinevi.learners.base import Learner
 from onlinevi.learners.calibration import Calibration
+from onlinevi.learners.columns import keeping, names_of
 from onlinevi.learners.described import CheckpointError, Facts
 from onlinevi.learners.inputs import Inputs
 from onlinevi.learners.store import format as container
@@ -53,7 +54,8 @@ def save(path: AnyPath, learner: Any, state: Any, *, extra: Any = None) -> None:
         facts, arrays = take_apart(learner, state)
     except (AttributeError, IndexError) as error:
         raise TypeError(f"state={state!r}: a {type(learner).__name__} is saved with its state, or a trace") from error
-    header = {"package": __version__, "learner": config, "state": facts, "extra": _plain(extra)}
+    names = {"columns": list(names_of(state))} if names_of(state) else {}
+    header = {"package": __version__, "learner": config, "state": facts, "extra": _plain(extra), **names}
     replace_file(Path(path), lambda file: container.write(file, header, arrays))
 
 
@@ -121,7 +123,10 @@ def _restored(archive: Archive) -> Saved:
         raise CheckpointError(
             f"it has arrays that this version does not know, such as {min(archive.unread)!r}: upgrade onlinevi"
         )
-    return Saved(learner, state, header["extra"], str(header["package"]))
+    names = header.get("columns", [])
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise CheckpointError(f"the names of its columns are {names!r}: needs a list of texts")
+    return Saved(learner, keeping(state, tuple(names)), header["extra"], str(header["package"]))
 
 
 def _plain(extra: Any) -> Any:

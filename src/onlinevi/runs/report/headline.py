@@ -16,7 +16,7 @@ ENDS = {
 
 def headline(results: Results) -> list[str]:
     """Plain sentences, not yet escaped; only those that the results can back."""
-    found = [_learned(results), _sure(results), _against_best(results), _certified(results), _ended(results)]
+    found = [_learned(results), _odd(results), _sure(results), _against_best(results), _certified(results), _ended(results)]
     return [sentence for sentence in found if sentence]
 
 
@@ -30,6 +30,17 @@ def _learned(results: Results) -> str:
     if task.kind == "classes" and summary.error_rate is not None:
         return f"{start} The guess of “{task.target}” was right for {percent(1.0 - summary.error_rate)} of them."
     return f"{start} The average loss was {number(summary.average_loss)}."
+
+
+def cells_as_missing(count: int) -> str:
+    """How many cells were not of their column's kind, where these are taken as missing."""
+    cells, their = ("cell is", "its") if count == 1 else ("cells are", "their")
+    return f"{count:,} {cells} not of {their} column's kind, and taken as missing."
+
+
+def _odd(results: Results) -> str:
+    count = results.summary.bad_rows.as_missing if results.summary else 0
+    return cells_as_missing(count) if count else ""
 
 
 def _sure(results: Results) -> str:

@@ -62,6 +62,8 @@ class RefusedRows:
     reasons: dict[str, int] = field(default_factory=dict)
     """How many rows each reason refused."""
     first: list[RefusedRow] = field(default_factory=list)
+    as_missing: int = 0
+    """How many cells were not of their column's kind, and taken as missing: their rows are not refused."""
 
 
 @dataclass(frozen=True)
