@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from helpers import quick_losses
 from hypothesis import settings
 
 settings.register_profile("fixed", derandomize=True, deadline=None)
@@ -17,6 +18,9 @@ settings.load_profile("fixed")
 # Laws and short streams run interpreted, in this process and in those that tests start: compiling takes seconds a loop. Before
 # onlinevi is imported. Tests of long streams, and of the compiler itself, are marked "compiled".
 os.environ["ONLINEVI_ENGINE"] = "interpreted"
+
+# Tests start Python by the dozen: where no bytecode is kept, each start reads the whole package anew.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 # The compiler colours the message of every type that does not fit, and most are never shown; before numba is imported.
 os.environ["NUMBA_DISABLE_ERROR_MESSAGE_HIGHLIGHTING"] = "1"
@@ -36,7 +40,7 @@ def engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> I
 
     name = "compiled" if request.node.get_closest_marker("compiled") else "interpreted"
     monkeypatch.setenv("ONLINEVI_ENGINE", name)
-    with using_engine(name):
+    with using_engine(name), quick_losses.of_tests(wanted=name == "interpreted"):
         yield
 
 

@@ -40,7 +40,7 @@ def test_a_kernel_knows_whether_it_is_compiled(tmp_path: Path, monkeypatch: pyte
 
 @pytest.mark.compiled
 def test_loops_are_counted_before_they_are_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
-    learner = ovi.Linear(ovi.Hinge(), ovi.SVB(0.1))
+    learner = ovi.Linear(ovi.Hinge(), ovi.NGVI())  # a loop that others compile too
     rows, labels = np.ones((3, 2)), np.array([1.0, -1.0, 1.0])
     state, told = learner.init(2), []
     monkeypatch.setattr(Kernel, "is_compiled", property(lambda kernel: False))
