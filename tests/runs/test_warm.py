@@ -83,6 +83,17 @@ def test_loops_may_be_compiled_ahead(capsys: pytest.CaptureFixture[str]) -> None
     assert "Everything was compiled already." in capsys.readouterr().out
 
 
+def test_too_many_columns_are_refused_before_room_is_made_for_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "wide.svm"
+    path.write_text("1 1:1\n-1 9999:1\n")
+    monkeypatch.setattr("onlinevi.runs.settings.memory", lambda: 2**20)
+    monkeypatch.setattr(module, "begin", lambda *_, **__: pytest.fail("there is no such room"))
+    assert main(["run", str(path), "--target", "label", "--rule", "svb"]) == 2
+    assert "GiB" in capsys.readouterr().err
+
+
 def test_an_engine_that_compiles_nothing_needs_none(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["warm"]) == 0
     assert "Everything was compiled already." in capsys.readouterr().out
