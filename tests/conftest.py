@@ -68,9 +68,10 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     class ByLoops(LoadFileScheduling):
         def _split_scope(self, nodeid: str) -> str:
             path = config.rootpath / nodeid.split("::", 1)[0]
-            if any(name in nodeid for name in compiled_tests(path)):
-                return {"engine": "any loss", "beliefs": "any loss"}.get(path.parent.name, path.parent.name)
-            return super()._split_scope(nodeid)
+            if not any(name in nodeid for name in compiled_tests(path)):
+                return super()._split_scope(nodeid)
+            stands_for_all = path.parent.name in ("engine", "beliefs") and "of_their_own" not in nodeid
+            return "one loss that stands for all" if stands_for_all else "losses as users have them"
 
     return ByLoops(config, log) if config.getoption("dist") == "loadfile" else None
 
