@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from helpers import quick_losses
 from hypothesis import settings
 
 settings.register_profile("fixed", derandomize=True, deadline=None)
@@ -36,6 +35,8 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 @pytest.fixture(autouse=True)
 def engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """The engine that a test runs on."""
+    from helpers import quick_losses
+
     from onlinevi.engine import using_engine
 
     name = "compiled" if request.node.get_closest_marker("compiled") else "interpreted"
