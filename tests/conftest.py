@@ -18,6 +18,9 @@ settings.load_profile("fixed")
 # onlinevi is imported. Tests of long streams, and of the compiler itself, are marked "compiled".
 os.environ["ONLINEVI_ENGINE"] = "interpreted"
 
+# Tests start Python by the dozen: where no bytecode is kept, each start reads the whole package anew.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
 # The compiler colours the message of every type that does not fit, and most are never shown; before numba is imported.
 os.environ["NUMBA_DISABLE_ERROR_MESSAGE_HIGHLIGHTING"] = "1"
 
@@ -32,11 +35,13 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 @pytest.fixture(autouse=True)
 def engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """The engine that a test runs on."""
+    from helpers import quick_losses
+
     from onlinevi.engine import using_engine
 
     name = "compiled" if request.node.get_closest_marker("compiled") else "interpreted"
     monkeypatch.setenv("ONLINEVI_ENGINE", name)
-    with using_engine(name):
+    with using_engine(name), quick_losses.of_tests(wanted=name == "interpreted"):
         yield
 
 
@@ -64,9 +69,10 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     class ByLoops(LoadFileScheduling):
         def _split_scope(self, nodeid: str) -> str:
             path = config.rootpath / nodeid.split("::", 1)[0]
-            if any(name in nodeid for name in compiled_tests(path)):
-                return {"engine": "any loss", "beliefs": "any loss"}.get(path.parent.name, path.parent.name)
-            return super()._split_scope(nodeid)
+            if not any(name in nodeid for name in compiled_tests(path)):
+                return super()._split_scope(nodeid)
+            stands_for_all = path.parent.name in ("engine", "beliefs") and "of_their_own" not in nodeid
+            return "one loss that stands for all" if stands_for_all else "losses as users have them"
 
     return ByLoops(config, log) if config.getoption("dist") == "loadfile" else None
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -42,15 +43,25 @@ def call(*arguments: object, shell: str = '"$@"', **variables: str) -> subproces
     return subprocess.run(["sh", "-c", shell, "sh", *command], capture_output=True, env=os.environ | variables, check=False)
 
 
+ONE_BY_ONE = """
+import json, sys
+from onlinevi.adapters.cli import main
+for call in json.loads(sys.argv[1]):
+    try:
+        code = main(call)
+    except SystemExit as stopped:
+        code = stopped.code
+    assert code == 0, call
+"""
+
+
 @pytest.mark.parametrize("encoding", ["ascii", "latin-1", "cp1252"])
 def test_output_in_any_encoding(encoding: str, few: Path, tmp_path: Path) -> None:
-    for arguments in (
-        ["--help"],
-        ["merge", "--help"],
-        ["run", few, "--target", "y", "--rule", "svb", "--out", tmp_path / "o"],
-    ):
-        done = call(*arguments, PYTHONIOENCODING=encoding)
-        assert done.returncode == 0, done.stderr
+    run = ["run", str(few), "--target", "y", "--rule", "svb", "--out", str(tmp_path / "o")]
+    calls = json.dumps([["--help"], ["merge", "--help"], run])
+    environment = os.environ | {"PYTHONIOENCODING": encoding}
+    done = subprocess.run([sys.executable, "-c", ONE_BY_ONE, calls], capture_output=True, env=environment, check=False)
+    assert done.returncode == 0, done.stderr
     printed = call("predict", tmp_path / "o" / "model.ovi", few, PYTHONIOENCODING=encoding).stdout
     assert "já" in printed.decode("utf-8"), "rows are UTF-8, as in files"
 

@@ -14,13 +14,14 @@ from types import FrameType
 
 import numpy as np
 import pytest
+from helpers.any_loss import standing_for
 from helpers.catalogue import stream
 
 import onlinevi as ovi
 from onlinevi.engine import VARIABLE, compose, engine_in_use, ns, use_engine, using_engine
 from onlinevi.engine.types import Expected, Real
 
-LEARNER = ovi.Linear(ovi.Hinge(), ovi.NGVI())
+LEARNER = ovi.Linear(standing_for(ovi.Hinge()), ovi.NGVI())
 
 SCRIPT = """
 import sys, onlinevi as ovi

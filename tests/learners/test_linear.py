@@ -271,7 +271,7 @@ def test_svb_survives_a_spread_whose_square_underflows() -> None:
 @pytest.mark.compiled
 def test_the_gil_is_released_during_a_pass() -> None:
     X, y = stream(ovi.Hinge(), count=200_000, dim=20)
-    state = ovi.Linear(loss=ovi.Hinge(), rule=ovi.SVB()).init(20)
+    state = ovi.Linear(loss=ovi.Hinge(), rule=ovi.NGVI()).init(20)  # a loop that others compile too
     plan, array = state.plan, state.array.copy()
     arguments = (np.empty(0), array, plan.sizes, plan.settings, plan.prior_and_box, plan.parameters, np.empty((0, 3)))
     plan.dense_kernel(X[:1], y[:1], *arguments)

@@ -44,13 +44,13 @@ def write_real_rows(path: Path) -> None:
         data = datasets.load("california")
         rows = [
             [*map(repr, x), f"{x[1]:.0f}", "yes" if y > 180_000.0 else "no"]
-            for x, y in zip(data.X[:10_000].tolist(), data.y[:10_000].tolist(), strict=True)
+            for x, y in zip(data.X[:5_000].tolist(), data.y[:5_000].tolist(), strict=True)
         ]
         lines = [",".join([*data.names, "district", "sold"]), *(",".join(row) for row in rows)]
     else:
-        write_rows(path, 10_000)
+        write_rows(path, 5_000)
         lines = path.read_text().splitlines()
-    for place in (500, 700, 7_000, len(lines) - 1):
+    for place in (500, 700, 3_500, len(lines) - 1):
         lines[place] = "1,2"
     path.write_text("\n".join(lines) + "\n")
 

@@ -40,7 +40,7 @@ def test_a_kernel_knows_whether_it_is_compiled(tmp_path: Path, monkeypatch: pyte
 
 @pytest.mark.compiled
 def test_loops_are_counted_before_they_are_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
-    learner = ovi.Linear(ovi.Hinge(), ovi.SVB(0.1))
+    learner = ovi.Linear(ovi.Hinge(), ovi.NGVI())  # a loop that others compile too
     rows, labels = np.ones((3, 2)), np.array([1.0, -1.0, 1.0])
     state, told = learner.init(2), []
     monkeypatch.setattr(Kernel, "is_compiled", property(lambda kernel: False))
@@ -81,6 +81,17 @@ def test_loops_may_be_compiled_ahead(capsys: pytest.CaptureFixture[str]) -> None
     capsys.readouterr()
     assert main(call) == 0
     assert "Everything was compiled already." in capsys.readouterr().out
+
+
+def test_too_many_columns_are_refused_before_room_is_made_for_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "wide.svm"
+    path.write_text("1 1:1\n-1 9999:1\n")
+    monkeypatch.setattr("onlinevi.runs.settings.memory", lambda: 2**20)
+    monkeypatch.setattr(module, "begin", lambda *_, **__: pytest.fail("there is no such room"))
+    assert main(["run", str(path), "--target", "label", "--rule", "svb"]) == 2
+    assert "GiB" in capsys.readouterr().err
 
 
 def test_an_engine_that_compiles_nothing_needs_none(capsys: pytest.CaptureFixture[str]) -> None:

@@ -26,6 +26,7 @@ def warm_for(job: Job, stream: Stream, on_loop: OnLoop) -> int:
     for batch in stream.peek(ROWS):
         _, rows = encode(job.schema, batch, Skip())
         if len(rows.rows) and rows.y is not None and rows.X.shape[1]:
+            job.settings.check_width(rows.X.shape[1])  # before there is room made for them
             state = _begun(job.learner, rows.X, job.prepared_by) if job.state is None else job.state
             return warm(job.learner, as_wide(job.learner, state, rows.X), rows.X, rows.y, on_loop)
     return 0
