@@ -13,12 +13,14 @@ def main() -> int:
     """Run the command line; its exit code."""
     try:
         from onlinevi.adapters.cli import main as run
+        from onlinevi.data import spare_pandas
     except KeyboardInterrupt:
         print("onlinevi: interrupted before anything was begun", file=sys.stderr)
         return 130
     except ValueError as error:
         print(f"onlinevi: {error}", file=sys.stderr)
         return 2
+    spare_pandas()
     return run()
 
 

@@ -2,6 +2,6 @@
 
 import sys
 
-from onlinevi.adapters.cli import main
+from onlinevi_command import main
 
 sys.exit(main())

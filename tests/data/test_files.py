@@ -325,3 +325,18 @@ def test_the_missing_extra_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     path.write_text("a\n1\n")
     with pytest.raises(ModuleNotFoundError, match=r"pip install \"onlinevi\[files\]\""):
         read(open_stream(path))
+
+
+def test_a_command_takes_pyarrow_without_pandas_and_a_library_takes_both() -> None:
+    script = """
+import sys
+from onlinevi import data
+{}
+assert data.arrow().array(["a", None]).null_count == 1
+print("pandas" in sys.modules)
+import pandas
+print(len(pandas.DataFrame({{"a": [1, 2]}})))
+"""
+    for before, pandas in (("data.spare_pandas()", "False"), ("", "True")):
+        done = subprocess.run([sys.executable, "-c", script.format(before)], capture_output=True, text=True, check=True)
+        assert done.stdout.split() == [pandas, "2"]

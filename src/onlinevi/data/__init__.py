@@ -50,7 +50,7 @@ from onlinevi.data.sources import (
     may_pause,
 )
 from onlinevi.data.stream import FIRST_LOOK, Batch, Stream, open_stream
-from onlinevi.data.values import MISSING, arrow
+from onlinevi.data.values import MISSING, arrow, spare_pandas
 
 __all__ = [
     "BLOCK_VALUES",
@@ -105,5 +105,6 @@ __all__ = [
     "replace_figure",
     "replace_file",
     "replace_text",
+    "spare_pandas",
     "typed",
 ]

@@ -6,8 +6,11 @@ pyarrow is imported when used: learning from arrays needs none of it.
 from __future__ import annotations
 
 import re
+import sys
+import warnings
 from collections.abc import Iterator
 from importlib import import_module
+from types import ModuleType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,9 +30,36 @@ NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?|[+-]?(in
 def arrow(part: str = "") -> Any:
     """The module ``pyarrow``, or a part of it such as ``pyarrow.csv``."""
     try:
+        if _spares_pandas and "pyarrow" not in sys.modules:
+            _ask_without_pandas()
         return import_module(f"pyarrow.{part}" if part else "pyarrow")
     except ModuleNotFoundError as error:
         raise ModuleNotFoundError('reading files needs pyarrow: pip install "onlinevi[files]"') from error
+
+
+_spares_pandas = False
+
+
+def spare_pandas() -> None:
+    """Keep pyarrow from importing pandas, in a process of our own: there nothing is ever turned into its tables."""
+    global _spares_pandas
+    _spares_pandas = "pandas" not in sys.modules
+
+
+def _ask_without_pandas() -> None:
+    """Have pyarrow ask for pandas, which it does once, while there is one that it takes for too old.
+
+    To make any array it asks whether that is one of pandas', and imports it to ask: most of what a command takes to start.
+    """
+    old: Any = ModuleType("pandas")
+    old.__version__, old.api = "0.0", ModuleType("pandas.api")
+    sys.modules.update({"pandas": old, "pandas.api": old.api})
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            import_module("pyarrow").array([0])
+    finally:
+        del sys.modules["pandas"], sys.modules["pandas.api"]
 
 
 def value_text(value: Any) -> str:
