@@ -15,6 +15,9 @@ NONE_YET, CENTRED, UNCENTRED = 0.0, 1.0, 2.0
 """The kinds of moments: those of dense rows are about the mean, those of sparse rows about 0, but for some columns."""
 
 
+_NO_COLUMNS = np.empty(0, dtype=np.int64)
+
+
 class InputState(Named):
     """The running moments of the columns after ``count`` rows."""
 
@@ -23,7 +26,7 @@ class InputState(Named):
     def __init__(self, array: Vector, centred: Any = ()) -> None:
         array.setflags(write=False)
         self.array = array
-        self.centred: NDArray[np.int64] = np.array(centred, dtype=np.int64)
+        self.centred: NDArray[np.int64] = np.array(centred, dtype=np.int64) if len(centred) else _NO_COLUMNS
         """The columns that are centred though rows are sparse, ascending; of dense rows all are, and none is named."""
         self.centred.setflags(write=False)
 
