@@ -61,6 +61,21 @@ class SquaredSums:
         count, weight = self.count + int(present.sum()), self.weight + float(factors.sum())
         return SquaredSums(count, weight, squares, products, total, self.ridge)
 
+    def __add__(self, other: SquaredSums) -> SquaredSums:
+        """The sums of the rows of both, as of two shards.
+
+        >>> one, two = (SquaredSums.empty(1).update([[x]], [1.0]) for x in (1.0, 2.0))
+        >>> (one + two).rows.tolist(), (one + two).count
+        ([[5.0]], 2)
+        """
+        if len(self.products) != len(other.products) or self.ridge != other.ridge:
+            raise ValueError(
+                f"sums of {len(self.products)} features with ridge {self.ridge} and of {len(other.products)} with {other.ridge}: "
+                "only those of the same features and ridge add up"
+            )
+        parts = ((getattr(self, name), getattr(other, name)) for name in ("count", "weight", "rows", "products", "labels"))
+        return SquaredSums(*(one + two for one, two in parts), ridge=self.ridge)
+
     def total(self, points: Any) -> Any:
         """Σ ℓ_t at one point, or at each row of a matrix."""
         points = np.asarray(points, dtype=float)
