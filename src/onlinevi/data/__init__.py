@@ -19,6 +19,7 @@ from onlinevi.data.rows import (
     typed,
 )
 from onlinevi.data.schema import (
+    BUCKET,
     KINDS,
     MOST_CLASSES,
     NUMBERS,
@@ -29,6 +30,7 @@ from onlinevi.data.schema import (
     Schema,
     Seen,
     Task,
+    bucket,
     encode,
     first_look,
     guess_task,
@@ -53,6 +55,7 @@ from onlinevi.data.values import MISSING, arrow
 
 __all__ = [
     "BLOCK_VALUES",
+    "BUCKET",
     "FIRST_LOOK",
     "KINDS",
     "MISSING",
@@ -92,6 +95,7 @@ __all__ = [
     "as_rows",
     "as_weights",
     "blocks",
+    "bucket",
     "catalogue",
     "encode",
     "first_look",

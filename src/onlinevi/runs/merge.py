@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import fields, replace
 from typing import Any
 
@@ -28,13 +28,18 @@ def merge_jobs(jobs: Mapping[str, Job]) -> Job:
     merged.state, merged.prepared_by = merged.learner.merge([job.state for job in shards]), first.state.inputs
     merged.merged = tuple(itertools.chain.from_iterable(job.origins for job in shards))
     merged.notes["started"] = min(str(job.notes.get("started", "")) for job in shards)
+    add_accounts(merged, shards)
+    return merged
+
+
+def add_accounts(merged: Job, shards: Iterable[Job]) -> None:
+    """Add what is told of the rows of shards: totals, bins of probabilities, and rows left out."""
     for job in shards:
         merged.metrics.totals = merged.metrics.totals + job.metrics.totals
         merged.metrics.bins = merged.metrics.bins + job.metrics.bins
         merged.rejected.count += job.rejected.count
         merged.rejected.reasons.update(job.rejected.reasons)
         merged.rejected.first += job.rejected.first[: FIRST - len(merged.rejected.first)]
-    return merged
 
 
 def _checked(jobs: Mapping[str, Job]) -> list[tuple[str, Job]]:

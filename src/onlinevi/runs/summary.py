@@ -78,8 +78,6 @@ def certified(job: Job) -> Certified:
     """What is certain of a run's regret, in words and numbers."""
     if job.settings.delay:
         return Certified("Labels came late: what is certain of decisions made at once does not speak of this run.")
-    if job.merged:
-        return Certified("Nothing is certain of the regret: the shards were learned from apart, each has a certificate.")
     try:
         if len(job.state.by_class()) > 1:
             return _certified_classes(job, job.state)
@@ -90,7 +88,7 @@ def certified(job: Job) -> Certified:
     little = ", which says little" if job.kind != "counts" and within >= job.metrics.average_loss else ""
     sentence = (
         f"Certain, whatever the data: no fixed weights of the prepared columns with a norm up to that of those "
-        f"learned, {radius:.3g}, beat the average loss by more than {within:.4g}{little}."
+        f"learned, {radius:.3g}, beat the average loss by more than {within:.4g}{little}.{_of_whom(job)}"
     )
     return Certified(sentence, radius, within, job.metrics.average_loss - within)
 
@@ -112,7 +110,17 @@ def _certified_classes(job: Job, state: Any) -> Certified:
         "to that of those learned beat the average loss of its yes or no by more than "
         + ", ".join(f"{most:.4g} ({name})" for name, most in within.items())
         + (f". It says little of {', '.join(little)}" if little else "")
-        + ". Of the classes together nothing is certain."
+        + f". Of the classes together nothing is certain.{_of_whom(job)}"
+    )
+
+
+def _of_whom(job: Job) -> str:
+    """Whose decisions they were, where it is a merge: a certificate must not be taken for one of the merged model."""
+    if not job.merged:
+        return ""
+    return (
+        f" It speaks of the decisions that {len(job.merged):,} shards made, each by what it knew, against one set of weights "
+        "for all of them; not of what the merged model will decide."
     )
 
 

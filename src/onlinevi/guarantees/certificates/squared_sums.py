@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -70,11 +70,11 @@ class SquaredSums:
         """
         if len(self.products) != len(other.products) or self.ridge != other.ridge:
             raise ValueError(
-                f"sums of {len(self.products)} features with ridge {self.ridge} and of {len(other.products)} with {other.ridge}: "
-                "only those of the same features and ridge add up"
+                f"sums of {len(self.products)} features with ridge {self.ridge}, and of {len(other.products)} with "
+                f"{other.ridge}: only those of the same features and ridge add up"
             )
-        parts = ((getattr(self, name), getattr(other, name)) for name in ("count", "weight", "rows", "products", "labels"))
-        return SquaredSums(*(one + two for one, two in parts), ridge=self.ridge)
+        names = ("count", "weight", "rows", "products", "labels")
+        return replace(self, **{name: getattr(self, name) + getattr(other, name) for name in names})
 
     def total(self, points: Any) -> Any:
         """Σ ℓ_t at one point, or at each row of a matrix."""

@@ -170,7 +170,7 @@ class Pool(Learner[PoolState]):
         """
         plan = states[0].plan
         if any(state.plan != plan for state in states):
-            raise ValueError("these states have not the same pool, priors and columns: their beliefs and weights do not add up")
+            raise ValueError("these states have not the same pool, priors and columns: their weights do not add up")
         learners = tuple(
             learner.merge([state.learners[k] for state in states], *(() if start is None else (start.learners[k],)))
             for k, learner in enumerate(self.learners)

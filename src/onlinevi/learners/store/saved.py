@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 from pathlib import Path
@@ -45,6 +46,19 @@ def save(path: AnyPath, learner: Any, state: Any, *, extra: Any = None) -> None:
     >>> saved.learner == learner, saved.state == state, saved.extra["columns"][0]
     (True, True, 'size')
     """
+    header, arrays = _content(learner, state, extra)
+    replace_file(Path(path), lambda file: container.write(file, header, arrays))
+
+
+def pack(learner: Any, state: Any, *, extra: Any = None) -> bytes:
+    """The bytes that ``save`` would write: what goes from one process to another. The same state gives the same bytes."""
+    header, arrays = _content(learner, state, extra)
+    file = io.BytesIO()
+    container.write(file, header, arrays)
+    return file.getvalue()
+
+
+def _content(learner: Any, state: Any, extra: Any) -> tuple[Facts, dict[str, Vector]]:
     if not isinstance(learner, Learner | Inputs | Calibration):
         raise TypeError(f"learner={learner!r}: a checkpoint holds a learner, Inputs or Calibration")
     state = getattr(state, "state", state)  # that of a trace
@@ -53,8 +67,7 @@ def save(path: AnyPath, learner: Any, state: Any, *, extra: Any = None) -> None:
         facts, arrays = take_apart(learner, state)
     except (AttributeError, IndexError) as error:
         raise TypeError(f"state={state!r}: a {type(learner).__name__} is saved with its state, or a trace") from error
-    header = {"package": __version__, "learner": config, "state": facts, "extra": _plain(extra)}
-    replace_file(Path(path), lambda file: container.write(file, header, arrays))
+    return {"package": __version__, "learner": config, "state": facts, "extra": _plain(extra)}, arrays
 
 
 def take_apart(learner: Any, state: Any, at: str = "") -> tuple[Facts, dict[str, Vector]]:
@@ -106,6 +119,13 @@ def load(path: AnyPath) -> Saved:
         raise CheckpointError(f"{path}: {error}") from error
     except IsADirectoryError as error:
         raise CheckpointError(f"{path}: a directory; name the model in it, such as {Path(path) / 'model.ovi'}") from error
+
+
+def unpack(content: bytes) -> Saved:
+    """What ``pack`` was given; any other bytes are refused."""
+    archive = Archive(io.BytesIO(content))
+    with refusing():
+        return _restored(archive)
 
 
 def _restored(archive: Archive) -> Saved:
