@@ -27,8 +27,17 @@ from onlinevi.runs.report.results import Results
 from onlinevi.runs.results import results_of
 from onlinevi.runs.run import Run, Stopped, Stopper
 from onlinevi.runs.settings import DEFAULT_LOSS, DROP, Settings
-from onlinevi.runs.shards import BadShard, Fleet, Progress, ShardReport, is_pattern, learn_shards, shards_of
-from onlinevi.runs.summary import summarise
+from onlinevi.runs.shards import (
+    BadShard,
+    Fleet,
+    Progress,
+    ShardReport,
+    dask_cluster,
+    is_pattern,
+    learn_shards,
+    shards_of,
+)
+from onlinevi.runs.summary import shards_told, summarise
 from onlinevi.runs.warm import warm_for, warm_task
 from onlinevi.runs.writers import STANDARD_OUTPUT, TextTable, check_format, open_table, print_rows
 
@@ -57,6 +66,7 @@ __all__ = [
     "charts",
     "check_format",
     "columns_of",
+    "dask_cluster",
     "headline",
     "is_pattern",
     "learn_shards",
@@ -72,6 +82,7 @@ __all__ = [
     "results_of",
     "save_job",
     "shards_of",
+    "shards_told",
     "summarise",
     "warm_for",
     "warm_task",

@@ -11,7 +11,9 @@ from onlinevi.data import ONE
 from onlinevi.guarantees import certificate
 from onlinevi.runs.job import Job
 from onlinevi.runs.report.document import to_plain
+from onlinevi.runs.report.results import OneShard, Shards
 from onlinevi.runs.results import results_of
+from onlinevi.runs.shards import Fleet
 
 
 class Certified(NamedTuple):
@@ -24,6 +26,16 @@ class Certified(NamedTuple):
     """A row: no such weights beat the average loss by more."""
     lower_bound: float | None = None
     """No such weights have an average loss below this."""
+
+
+def shards_told(fleet: Fleet) -> Shards:
+    """The shards of a fleet, for a report."""
+    assert fleet.job is not None
+    each = [
+        OneShard(one.name, one.events, one.loss / one.events if one.events else None, one.seconds, *one[5:])
+        for one in fleet.shards
+    ]
+    return Shards(each, fleet.rounds, certified(fleet.job).sentence)
 
 
 def summarise(job: Job) -> dict[str, Any]:

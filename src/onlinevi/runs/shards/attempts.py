@@ -7,6 +7,7 @@ import os
 import pickle
 import signal
 import socket
+import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
@@ -99,7 +100,7 @@ class Crew:
         context = multiprocessing.get_context("forkserver" if "forkserver" in methods else "spawn")
         if context.get_start_method() == "forkserver":
             context.set_forkserver_preload(PRELOADED)
-        return ProcessPoolExecutor(self._workers or os.cpu_count(), context, _left_alone)
+        return ProcessPoolExecutor(self._workers or os.cpu_count(), context, _begin)
 
     def __enter__(self) -> Crew:
         return self
@@ -202,9 +203,16 @@ def _outcome(name: str, future: Future[Outcome]) -> Outcome | None:
         return Outcome(None, f"{type(error).__name__}: {error}", again=True)
 
 
-def _left_alone() -> None:
-    """Ctrl-C is for the process that asks, which ends its workers."""
+def _begin() -> None:
+    """In a worker: Ctrl-C is for the process that asks, which ends its workers; without it they end by themselves."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    if (parent := multiprocessing.parent_process()) is not None:
+        parent.join()
+        os._exit(1)
 
 
 def _end(executor: Executor, *, at_once: bool) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias
 
@@ -87,6 +88,8 @@ class Fleet:
     """Whether rows were prepared by the moments of these same rows."""
     losses: tuple[LossSums, ...]
     """Of each shard and round."""
+    kept: Kept
+    """What is finished, on disk where a folder was named: ``kept.clear()`` when it is needed no more."""
     job: Job | None = None
     """Of shards with named columns: the model as ``onlinevi run`` leaves it, for ``save_job`` and ``predict``."""
 
@@ -172,9 +175,9 @@ def learn_shards(
     Where rows are prepared, a first pass over all shards adds up their moments, and a second learns with them; one pass is
     enough with ``prepare_like``, a model, or a state, whose moments are taken. ``rounds`` cuts each shard into as many parts:
     each round starts from what all have learned in the last. ``bad_rows`` and ``bad_shards`` stop at, or skip, what cannot be
-    used; a shard has failed after so many ``attempts``. A ``folder`` keeps finished shards, and with ``resume`` only the others
-    are learned from. ``row_groups`` cuts Parquet files into theirs. ``watch`` is told of the progress, and ``waiting`` is a
-    context for the times when nothing is done but wait.
+    used; a shard has failed after so many ``attempts``. A ``folder`` keeps finished shards, and with ``resume`` only the
+    others are learned from. ``row_groups`` cuts Parquet files into theirs. ``watch`` is told of the progress, and ``waiting``
+    is a context for the times when nothing is done but wait.
 
     The same shards give the same bits, whatever the executor, the number of workers, and the order in which they are done.
 
@@ -320,8 +323,8 @@ class _Drive:
                 for shard in self._left
             }
             stage = "learned from" if rounds == 1 else f"learned from, round {number + 1} of {rounds}"
-            found = self._stage(f"round-{number + 1}", stage, calls)
-            jobs = [self._account(work, shard.name, found[shard.name]) for shard in self._left]
+            found = self._stage(f"round-{number + 1}", stage, calls, partial(self._account, work))
+            jobs = [found[shard.name] for shard in self._left]
             states = [own for own, events, _ in jobs if events]
             losses += [sums for _, _, sums in jobs if sums is not None]
             learned += [own for own, _, _ in jobs]
@@ -331,15 +334,24 @@ class _Drive:
         if state is None:
             raise ValueError("no shard has a row that can be used")
         job = _merged_job(work, state, learned) if isinstance(work, TableWork) else None
-        return Fleet(work.learner, state, tuple(self._reports.values()), rounds, looked_ahead, tuple(losses), job)
+        reports = tuple(self._reports.values())
+        return Fleet(work.learner, state, reports, rounds, looked_ahead, tuple(losses), self._kept, job)
 
-    def _stage(self, stage: str, words: str, calls: Mapping[str, Call], *, keep: bool = True) -> dict[str, Any]:
-        """What each shard has told, by its name; those kept from an earlier call are not asked again."""
+    def _stage(
+        self,
+        stage: str,
+        words: str,
+        calls: Mapping[str, Call],
+        read: Callable[[str, Any], Any] = lambda _, content: content,
+        *,
+        keep: bool = True,
+    ) -> dict[str, Any]:
+        """What each shard has told, as it is read, by its name; those kept from an earlier call are not asked again."""
         found: dict[str, Any] = {}
         if keep:
             for name in calls:
                 if (done := self._kept.get(stage, name)) is not None:
-                    found[name] = done.outcome.content
+                    found[name] = read(name, done.outcome.content)
                     self._note(name, done)
         self._tell(words, len(found), len(calls))
         for name, done in self._crew.run({name: one for name, one in calls.items() if name not in found}):
@@ -351,7 +363,7 @@ class _Drive:
             else:
                 if keep:
                     self._kept.put(stage, name, done)
-                found[name] = done.outcome.content
+                found[name] = read(name, done.outcome.content)
             self._tell(words, len(found), len(calls))
         if not found:
             name, reason = next((one.name, one.error) for one in self._reports.values() if one.error)

@@ -1,4 +1,4 @@
-"""Dask: its collections as shards, its clusters as executors. Imported when one of them is given."""
+"""Dask: its collections as shards, its clusters as executors. Dask itself is imported when one of them is given."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def _is_future(value: Any) -> bool:
     return type(value).__name__ == "Future" and type(value).__module__.startswith("distributed")
 
 
-def cluster(address: str) -> tuple[Executor, Any]:
+def dask_cluster(address: str) -> tuple[Executor, Any]:
     """An executor on the cluster of this scheduler, and the client to close behind it."""
     try:
         from distributed import Client
