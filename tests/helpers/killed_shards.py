@@ -71,7 +71,7 @@ def play(kills: int, *, shards: int = 24, seconds: float = 0.1, pause: float = 0
         expected = learn_shards(LEARNER, calm, executor, rounds=2)
     found = {"kills": 0, "runs": 0, "other bits": 0, "lost": 0, "counted twice": 0, "most attempts": 0}
     with (
-        LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None) as cluster,
+        LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0") as cluster,
         Client(cluster) as client,
     ):
         while found["kills"] < kills:

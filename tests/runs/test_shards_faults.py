@@ -97,7 +97,7 @@ def test_what_no_worker_can_be_sent_is_told() -> None:
 def client() -> Iterator[Any]:
     distributed = pytest.importorskip("distributed", reason='Dask is missing: pip install "onlinevi[dask]"')
     with (
-        distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None) as cluster,
+        distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0") as cluster,
         distributed.Client(cluster) as client,
     ):
         yield client
