@@ -45,7 +45,7 @@ from onlinevi.rules import (
 )
 
 if TYPE_CHECKING:
-    from onlinevi.runs import plot
+    from onlinevi.runs import Fleet, learn_shards, plot
 
 __all__ = [
     "NGVI",
@@ -65,6 +65,7 @@ __all__ = [
     "Certificate",
     "Constant",
     "Family",
+    "Fleet",
     "Forecast",
     "FullCovariance",
     "Hindsight",
@@ -104,6 +105,7 @@ __all__ = [
     "ewa",
     "hindsight",
     "learn",
+    "learn_shards",
     "load",
     "ns",
     "plot",
@@ -117,11 +119,13 @@ _WHEN_ASKED = {
     "river": "onlinevi.river",
     "sklearn": "onlinevi.sklearn",
     "plot": "onlinevi.runs",
+    "learn_shards": "onlinevi.runs",
+    "Fleet": "onlinevi.runs",
 }
 
 
 def __getattr__(name: str) -> Any:
-    """What needs JAX, River, scikit-learn or matplotlib is imported when first asked for."""
+    """What needs JAX, River, scikit-learn or matplotlib, and runs over files, is imported when first asked for."""
     if name not in _WHEN_ASKED:
         raise AttributeError(f"module 'onlinevi' has no attribute {name!r}")
     from importlib import import_module

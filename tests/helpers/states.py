@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+import onlinevi as ovi
+from onlinevi.engine import SUM
 from onlinevi.learners import PoolState
 
 
@@ -33,3 +35,10 @@ def bits(state: Any) -> list[bytes]:
 def same_bits(one: Any, other: Any) -> bool:
     """Whether both hold the same numbers, to the bit."""
     return type(one) is type(other) and bits(one) == bits(other)
+
+
+def stripped_of_sums(state: ovi.State) -> ovi.State:
+    """As a merge of an earlier version: its belief and its count, and no sums."""
+    array = np.array(state.array)
+    array[1 : len(SUM)] = 0.0
+    return ovi.State(array, state.plan)

@@ -108,9 +108,9 @@ def test_a_merge_is_the_prior_and_what_each_shard_has_added(shop: Path, capsys: 
     assert main(["info", "merged.ovi"]) == 0
     told = capsys.readouterr().out
     assert "rows 150 to 249 of rows.csv" in told
-    assert "learned from apart" in told
+    assert "It speaks of the decisions that 3 shards made" in told
     assert main(["run", "rows.csv", "--target", "sold", "--rule", "implicit", "--checkpoint", "merged.ovi", "--resume"]) == 2
-    assert "learns no more" in capsys.readouterr().err
+    assert "go on with new rows by --from merged.ovi" in capsys.readouterr().err
 
 
 def test_several_classes_merge_class_by_class(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -170,7 +170,7 @@ def test_what_does_not_add_up_is_refused(shop: Path, capsys: pytest.CaptureFixtu
     run("svb.ovi", *rows, *like, rule="svb")
     assert "the same learner and prior" in refused(capsys, "a.ovi", "svb.ovi")
     run("auto.ovi", "--rows", f"{CUT}:{CUT + 20}", *like, rule="auto")
-    assert "one rule, as --rule implicit" in refused(capsys, "a.ovi", "auto.ovi")
+    assert "have not the same learner and prior, implicit and auto" in refused(capsys, "a.ovi", "auto.ovi")
     run("less.ovi", *rows, "--drop", "b")
     assert "not the same columns, they differ in how" in refused(capsys, "a.ovi", "less.ovi")
     assert "at least two" in refused(capsys, "a.ovi")
@@ -184,6 +184,31 @@ def test_a_model_to_prepare_like_must_fit(shop: Path, capsys: pytest.CaptureFixt
     write_rows(shop / "renamed.csv", header="a,c,town,sold")
     assert main([*call[:1], "renamed.csv", *call[2:]]) == 2
     assert "lacks columns of a.ovi: b" in capsys.readouterr().err
+
+
+def test_defaults_merge_learner_by_learner(shop: Path) -> None:
+    one = run("one.ovi", "--rows", ":40", rule="auto")
+    two = run("two.ovi", "--rows", "40:70", "--prepare-like", "one.ovi", rule="auto")
+    merged = merge("one.ovi", "two.ovi")
+    assert merged.state.count == 70
+    (pool,), parts = merged.state.deciders(), [job.state.deciders()[0] for job in (one, two)]
+    np.testing.assert_allclose(pool.losses, sum(part.losses for part in parts))
+    assert pool.weights.sum() == pytest.approx(1.0)
+    assert main(["predict", "merged.ovi", "rows.csv"]) == 0
+
+
+def test_a_merge_goes_on_with_new_rows(shop: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run("b.ovi", "--rows", "150:250", "--prepare-like", "a.ovi")
+    before = merge("a.ovi", "b.ovi")
+    capsys.readouterr()
+    assert main(["run", "rows.csv", "--rows", "250:", "--from", "merged.ovi", "--checkpoint", "later.ovi"]) == 0
+    later = load_job("later.ovi")
+    assert later.state.count == later.metrics.count == ROWS
+    assert [str(origin) for origin in later.origins][-1] == "rows 250 to 399 of rows.csv"
+    assert later.state.loss > before.state.loss
+    assert later.state.inputs == before.state.inputs
+    assert main(["info", "later.ovi"]) == 0
+    assert "Certain, whatever the data" in capsys.readouterr().out
 
 
 def test_names_that_the_model_never_met_say_nothing(shop: Path) -> None:

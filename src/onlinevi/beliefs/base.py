@@ -181,14 +181,17 @@ class Family:
         """The belief of λ."""
         raise TypeError("a family needs from_natural")
 
-    def merge(self, beliefs: Sequence[Any]) -> Any:
-        """One belief from those of shards that started from this prior: prior + Σ (shard − prior), in natural parameters."""
+    def merge(self, beliefs: Sequence[Any], start: Any = None) -> Any:
+        """One belief from those of shards that started from this prior: prior + Σ (shard − prior), in natural parameters.
+
+        ``start`` is what they started from, where it was not the prior.
+        """
         if not beliefs:
             raise ValueError("nothing to merge: give one belief a shard")
-        prior = self.natural(self.init(len(beliefs[0].mean)))
+        first = self.natural(self.init(len(beliefs[0].mean)) if start is None else start)
         shards = [self.natural(belief) for belief in beliefs]
-        total = (part + sum(shard[k] - part for shard in shards) for k, part in enumerate(prior))
-        return self.from_natural(type(prior)._make(total))
+        total = (part + sum(shard[k] - part for shard in shards) for k, part in enumerate(first))
+        return self.from_natural(type(first)._make(total))
 
     def predict(self, belief: Belief, x: Any) -> tuple[Any, Any]:
         """(a, v²): mean and variance of the prediction at a row, or at each row of a matrix (dense or sparse)."""

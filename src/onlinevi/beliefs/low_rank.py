@@ -141,18 +141,41 @@ class LowRank(Correlated):
         """Refused: E[θθᵀ] is neither diagonal plus low rank in P nor of a size to hold."""
         raise TypeError("a low-rank precision has no low-rank expectation parameters: E[θθᵀ] is d × d; use FullCovariance()")
 
-    def merge(self, beliefs: Sequence[LowRankBelief]) -> LowRankBelief:
+    def merge(self, beliefs: Sequence[LowRankBelief], start: LowRankBelief | None = None) -> LowRankBelief:
         """One belief from those of shards that started from this prior: prior + Σ (shard − prior), in natural parameters.
 
         The mean is that of the sum. Its precision has the columns of all shards; those beyond the rank go to the diagonal.
+        ``start`` is what they started from, where it was not the prior; all but one of its copies are taken out again.
         """
         if not beliefs:
             raise ValueError("nothing to merge: give one belief a shard")
-        prior = self.natural(self.init(len(beliefs[0].mean)))
+        origin = self.natural(self.init(len(beliefs[0].mean)) if start is None else start)
         shards = [self.natural(belief) for belief in beliefs]
-        first = prior.first + sum(shard.first - prior.first for shard in shards)
-        diagonal = prior.diagonal + sum(shard.diagonal - prior.diagonal for shard in shards)
-        return self.from_natural(LowRankNatural(first, diagonal, np.hstack([shard.factor for shard in shards])))
+        first = origin.first + sum(shard.first - origin.first for shard in shards)
+        diagonal = origin.diagonal + sum(shard.diagonal - origin.diagonal for shard in shards)
+        columns = np.hstack([shard.factor for shard in shards])
+        if not origin.factor.any() or len(shards) == 1:
+            return self.from_natural(LowRankNatural(first, diagonal, columns))
+        signs = np.concatenate([np.ones(columns.shape[1]), np.full(origin.factor.shape[1], 1.0 - len(shards))])
+        return self._of_signed(first, diagonal, np.hstack([columns, origin.factor]), signs)
+
+    def _of_signed(self, first: Vector, diagonal: Vector, columns: Vector, signs: Vector) -> LowRankBelief:
+        """The belief of the precision diag + Σ sign·column·columnᵀ. Directions that are below 0 go to the diagonal too."""
+        if not (diagonal > 0.0).all():
+            raise ValueError("no belief of this family is the sum of these: their diagonals fall below 0; merge in one round")
+        root = np.sqrt(diagonal)[:, np.newaxis]
+        basis, coordinates = np.linalg.qr(columns / root)
+        strength, turn = np.linalg.eigh((coordinates * signs) @ coordinates.T)
+        directions = basis @ turn
+        if not (strength > -1.0).all():
+            raise ValueError("no Gaussian is the sum of these beliefs: its precision falls below 0; merge in one round")
+        scaled = first / root[:, 0]
+        mean = (scaled - directions @ ((strength / (1.0 + strength)) * (scaled @ directions))) / root[:, 0]
+        taken = np.square(root * directions) @ np.minimum(strength, 0.0)
+        if not (diagonal + taken > 0.0).all():
+            raise ValueError("no belief of this family is the sum of these: their diagonals fall below 0; merge in one round")
+        factor = root * directions * np.sqrt(np.maximum(strength, 0.0))
+        return _compressed(LowRankBelief(mean, diagonal + taken, factor), self._columns(len(mean)))
 
     # --- parts of the compiled loop
 

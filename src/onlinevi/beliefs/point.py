@@ -54,7 +54,7 @@ class Point(Family):
     def expectation(self, belief: Belief) -> NoReturn:
         _no_density("expectation parameters")
 
-    def merge(self, beliefs: Sequence[Belief]) -> NoReturn:
+    def merge(self, beliefs: Sequence[Belief], start: Belief | None = None) -> NoReturn:
         _no_density("merge")
 
     # --- parts of the compiled loop

@@ -20,6 +20,7 @@ from onlinevi.data.rows import (
     typed,
 )
 from onlinevi.data.schema import (
+    BUCKET,
     KINDS,
     MOST_CLASSES,
     NUMBERS,
@@ -30,6 +31,7 @@ from onlinevi.data.schema import (
     Schema,
     Seen,
     Task,
+    bucket,
     encode,
     first_look,
     guess_task,
@@ -54,6 +56,7 @@ from onlinevi.data.values import MISSING, arrow, spare_pandas
 
 __all__ = [
     "BLOCK_VALUES",
+    "BUCKET",
     "FIRST_LOOK",
     "KINDS",
     "MISSING",
@@ -93,6 +96,7 @@ __all__ = [
     "as_rows",
     "as_weights",
     "blocks",
+    "bucket",
     "catalogue",
     "column_names",
     "encode",

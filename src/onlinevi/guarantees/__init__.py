@@ -11,7 +11,7 @@ from onlinevi.guarantees.certificates import Certificate, PooledCertificate, Squ
 from onlinevi.guarantees.comparator import Hindsight, hindsight
 from onlinevi.guarantees.exact import GaussianPosterior, Grid, GridPosterior, TemperedGaussian, divergences
 from onlinevi.guarantees.posterior import BatchVB, batch_vb
-from onlinevi.guarantees.risk import fixed_risk_bound, loss_bound, risk_bound
+from onlinevi.guarantees.risk import LossSums, fixed_risk_bound, loss_bound, risk_bound, shards_risk_bound
 
 __all__ = [
     "BatchVB",
@@ -20,6 +20,7 @@ __all__ = [
     "Grid",
     "GridPosterior",
     "Hindsight",
+    "LossSums",
     "PooledCertificate",
     "Setting",
     "SquaredSums",
@@ -35,4 +36,5 @@ __all__ = [
     "hindsight",
     "loss_bound",
     "risk_bound",
+    "shards_risk_bound",
 ]

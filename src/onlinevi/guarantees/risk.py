@@ -7,6 +7,8 @@ running sum of (risk − loss) is a martingale. By convexity the average decisio
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -92,6 +94,65 @@ def deviation(variation: Vector, delta: float) -> Vector:
             root = root - (largest + np.log(total) - target) * total / (terms @ BETS)
         result[start : start + CHUNK] = root
     return result.reshape(variation.shape)
+
+
+@dataclass(frozen=True)
+class LossSums:
+    """What ``mean_bound`` needs of the losses of one stream, in six numbers and for any bound to come.
+
+    The guess before loss_t is (bound/2 + S)/t, S the sum of those before. With a_t = loss_t − S/t, the squared distance is
+    a_t² − bound·a_t/t + bound²/(4t²): three sums.
+    """
+
+    count: int = 0
+    total: float = 0.0
+    least: float = math.inf
+    largest: float = -math.inf
+    squares: float = 0.0
+    """Σ a_t²."""
+    slopes: float = 0.0
+    """Σ a_t/t."""
+
+    def add(self, losses: Any) -> LossSums:
+        """With further losses of the same stream."""
+        losses = np.asarray(losses, dtype=float)
+        if not losses.size:
+            return self
+        times = self.count + np.arange(1.0, len(losses) + 1.0)
+        sums = np.cumsum(np.concatenate([[self.total], losses]))
+        gaps = losses - sums[:-1] / times
+        return LossSums(
+            self.count + len(losses),
+            float(sums[-1]),
+            min(self.least, float(losses.min())),
+            max(self.largest, float(losses.max())),
+            self.squares + float(gaps @ gaps),
+            self.slopes + float((gaps / times).sum()),
+        )
+
+    def variation(self, bound: float) -> float:
+        """Σ (loss_t − guess_t)²/bound², at least: what rounding takes is given back."""
+        from scipy.special import polygamma
+
+        inverse_squares = math.pi**2 / 6.0 - float(polygamma(1, self.count + 1))  # Σ 1/t²
+        size = self.squares / bound**2 + abs(self.slopes) / bound + 0.25 * inverse_squares
+        exact = self.squares / bound**2 - self.slopes / bound + 0.25 * inverse_squares
+        return max(exact, 0.0) + 4.0 * float(np.finfo(float).eps) * (self.count + 8.0) * size
+
+
+def shards_risk_bound(shards: Sequence[LossSums], delta: float, *, bound: float) -> float:
+    """With probability ≥ 1 − delta: the risk of the average of all shards' decisions is at most this.
+
+    For i.i.d. rows that were dealt out without looking at them, and a convex loss in [0, bound]. The shards in a row are one
+    sequence in which each decision depends on earlier rows only, and the guess before a loss may be its shard's own; so the
+    sums of the shards add up to those of ``mean_bound``. It holds behind every shard at once.
+    """
+    used = [one for one in shards if one.count]
+    _check(np.array([edge for one in used for edge in (one.least, one.largest)]), delta, bound)
+    count, total = sum(one.count for one in used), sum(one.total for one in used)
+    variation = sum(one.variation(bound) for one in used)
+    most = (total / bound + float(deviation(np.array([variation]), delta)[0])) / count
+    return min(most * (1.0 + SLACK), 1.0) * bound
 
 
 def loss_bound(loss: Loss, rows: Any, *, box: Box, labels: Any, dim: int | None = None) -> float:

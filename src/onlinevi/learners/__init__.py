@@ -10,7 +10,7 @@ from onlinevi.learners.choice import choose, family_of, loss_of, losses_of, rule
 from onlinevi.learners.default import Auto, AutoState, auto
 from onlinevi.learners.described import CheckpointError, Described, Stored
 from onlinevi.learners.event_buffer import EventBuffer, StateBuffer, buffer_for
-from onlinevi.learners.inputs import Inputs, InputState, RawWeights
+from onlinevi.learners.inputs import CENTRED, UNCENTRED, Inputs, InputState, RawWeights, moments_of
 from onlinevi.learners.kernels import kernel
 from onlinevi.learners.linear import Linear, learn, reason
 from onlinevi.learners.one_vs_rest import OneVsRest, OneVsRestState
@@ -35,13 +35,15 @@ from onlinevi.learners.pool import (
 from onlinevi.learners.prepare import Prepare, PrepareState
 from onlinevi.learners.reliable import Reliability, reliability
 from onlinevi.learners.state import Plan, State
-from onlinevi.learners.store import Saved, load, register, save
+from onlinevi.learners.store import Saved, load, pack, register, save, unpack
 from onlinevi.learners.trace import Events, Forecast, Record, Trace
 
 if TYPE_CHECKING:
     from onlinevi.learners.differentiable import Differentiable, MonteCarlo, ReLUNetwork, flatten
 
 __all__ = [
+    "CENTRED",
+    "UNCENTRED",
     "AdaHedge",
     "Auto",
     "AutoState",
@@ -96,9 +98,11 @@ __all__ = [
     "load",
     "loss_of",
     "losses_of",
+    "moments_of",
     "next_rate",
     "normalised",
     "over_rates",
+    "pack",
     "reason",
     "register",
     "reliability",
@@ -108,6 +112,7 @@ __all__ = [
     "schedule",
     "store",
     "tempering",
+    "unpack",
 ]
 
 

@@ -73,8 +73,11 @@ class Learner(ABC, Generic[S]):
         """The state for rows with further columns at the end, ``dim`` in all: as if these had been 0 so far."""
 
     @abstractmethod
-    def merge(self, states: Sequence[S]) -> S:
-        """What shards have learned, each from the same prior, as one state; or a refusal that says why there is none."""
+    def merge(self, states: Sequence[S], start: S | None = None) -> S:
+        """What shards have learned, each from the same prior, as one state; or a refusal that says why there is none.
+
+        ``start`` is the state that all of them started from, where it was not the one before the first event.
+        """
 
     @abstractmethod
     def describe(self, state: S) -> Described:
@@ -158,6 +161,11 @@ class Learner(ABC, Generic[S]):
         """What is said of rows whose labels come later, and what it will have cost. Changes nothing."""
         events = self.foresee(self._fitted(state, X), X)
         return events.paying(np.array(self.loss(y, events.prediction).value))
+
+
+def merge_inner(inner: Learner[Any], states: Sequence[Any], start: Any = None) -> Any:
+    """One state of those inside the states of shards; a learner of one's own is told of a start only where there is one."""
+    return inner.merge([state.inner for state in states], *(() if start is None else (start.inner,)))
 
 
 class Wrapped(Named):

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from onlinevi.engine import Vector
-from onlinevi.learners.base import Learner, Wrapped
+from onlinevi.learners.base import Learner, Wrapped, merge_inner
 from onlinevi.learners.calibration import Calibrated, Calibration
 from onlinevi.learners.described import FOREIGN, CheckpointError, Described, Stored
 from onlinevi.learners.trace import Events, Forecast
@@ -116,9 +116,9 @@ class Calibrate(Learner[CalibrateState]):
     def widen(self, state: CalibrateState, dim: int) -> CalibrateState:
         return replace(state, inner=self.inner.widen(state.inner, dim))
 
-    def merge(self, states: Sequence[CalibrateState]) -> CalibrateState:
-        inner = self.inner.merge([state.inner for state in states])
-        return CalibrateState(inner, self.calibration.merge([state.calibrated for state in states]), self._in_noise)
+    def merge(self, states: Sequence[CalibrateState], start: CalibrateState | None = None) -> CalibrateState:
+        told = self.calibration.merge([state.calibrated for state in states], None if start is None else start.calibrated)
+        return CalibrateState(merge_inner(self.inner, states, start), told, self._in_noise)
 
     def describe(self, state: CalibrateState) -> Described:
         self._check(state)

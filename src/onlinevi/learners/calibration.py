@@ -165,15 +165,20 @@ class Calibration:
         """One pass over a stream of predictions and labels."""
         return self.update_many(self.init(), y, prediction, unit, extra)
 
-    def merge(self, states: Sequence[Calibrated]) -> Calibrated:
+    def merge(self, states: Sequence[Calibrated], start: Calibrated | None = None) -> Calibrated:
         """What the residuals of several streams have told together: one noise, and the geometric mean of their ratios.
 
         The mean is weighted by events, so that the coverage of all of them still follows from where the ratio has gone.
+        ``start`` is where all of them started, if they did not at the first event.
         """
         arrays = np.stack([state.array for state in states])
-        merged = arrays.sum(axis=0)
+        before = np.zeros(len(SUMS)) if start is None else start.array
+        merged = arrays.sum(axis=0)  # sums of squares and their weights fade: what the start left in each is a mean still
+        for part in (COUNT, MISSED):
+            merged[part] -= (len(states) - 1) * before[part]
+        events = arrays[:, COUNT] - before[COUNT]
         for part in (LOG_RATIO, LAST, LAST_BUT_ONE):
-            merged[part] = np.average(arrays[:, part], weights=arrays[:, COUNT])
+            merged[part] = np.average(arrays[:, part], weights=events) if events.any() else arrays[0, part]
         return Calibrated(merged, states[0].settings)
 
     def describe(self, state: Calibrated) -> Described:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -186,14 +186,49 @@ class Linear(Learner[State]):
             raise ValueError(f"{self.family} has one value a coordinate, none for the new ones: give one value for all")
         return wide
 
-    def merge(self, states: Sequence[State]) -> State:
-        """Prior + Σ (shard − prior) in natural parameters. It predicts; its sums are those of no run, so it learns no more."""
+    def merge(self, states: Sequence[State], start: State | None = None) -> State:
+        """Prior + Σ (shard − prior) in natural parameters; the sums over events add up, and so do certificates.
+
+        >>> import numpy as np, onlinevi as ovi
+        >>> learner = ovi.Linear(ovi.Squared(), ovi.NGVI(step=1.0))
+        >>> shards = [learner.update_many(learner.init(1), np.ones((n, 1)), np.arange(n))[0] for n in (3, 5)]
+        >>> merged = learner.merge(shards)
+        >>> merged.count, round(float(merged.mean[0]), 6) == round(2.0 * (3.0 + 10.0) / (1.0 + 2.0 * 8), 6)
+        (8, True)
+        """
         plan = states[0].plan
-        if any(state.plan != plan for state in states):
+        if any(state.plan != plan for state in (*states, *(() if start is None else (start,)))):
             raise ValueError("these states have not the same learner, prior and columns: their beliefs do not add up")
-        family, array = plan.family, np.array(plan.start().array)
-        plan.numbers(array)[plan.parts["belief"]] = family.pack(family.merge([state.belief for state in states]))
-        array[SUM.count] = sum(state.count for state in states)
+        if start is not None and self.discount < 1.0:
+            raise ValueError(
+                f"discount={self.discount}: each shard has forgotten a part of what all began with, and what is left of it "
+                "cannot be told from what was learned; merge in one round"
+            )
+        if start is not None and not self.rule.recursive:
+            raise ValueError(
+                f"{type(self.rule).__name__} makes each belief anew from the sum of all gradients, so that none starts from a "
+                "merged one: merge in one round, or use SVB(), NGVI() or Implicit()"
+            )
+        family, origin = plan.family, plan.start() if start is None else start
+        array = np.array(origin.array)
+        numbers = plan.numbers(array)
+        belief = family.merge([state.belief for state in states], *(() if start is None else (start.belief,)))
+        numbers[plan.parts["belief"]] = family.pack(belief)
+        if any(state.without_sums for state in states):
+            array[SUM.count] = sum(state.count for state in states)
+            return State(array, plan)
+
+        def added(part: Callable[[State], Any]) -> Any:
+            """Of the start, and what each shard has added to it; in the order of the shards."""
+            return part(origin) + sum(part(state) - part(origin) for state in states)
+
+        largest = max(state.array[SUM.largest_square] for state in (origin, *states))
+        array[: len(SUM)] = added(lambda state: state.array[: len(SUM)])
+        array[SUM.largest_square] = largest
+        numbers[plan.parts["totals"]] = added(lambda state: state.vector("totals"))
+        if plan.average:  # Σ decisions, as far from the count times the new mean as the drift says
+            decisions = added(lambda state: state.count * state.average_mean)
+            numbers[plan.parts["drift"]] = array[SUM.count] * belief.mean - decisions
         return State(array, plan)
 
     def describe(self, state: State) -> Described:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from onlinevi.engine import Vector
-from onlinevi.learners.base import Learner, Wrapped
+from onlinevi.learners.base import Learner, Wrapped, merge_inner
 from onlinevi.learners.described import FOREIGN, CheckpointError, Described, Stored
 from onlinevi.learners.inputs import Inputs, InputState
 from onlinevi.learners.trace import Events, Forecast
@@ -66,10 +66,10 @@ class Prepare(Learner[PrepareState]):
         inner = self.inner.widen(state.inner, self.inputs.dim_out(dim))
         return PrepareState(self.inputs.widen(state.moments, dim), inner)
 
-    def merge(self, states: Sequence[PrepareState]) -> PrepareState:
+    def merge(self, states: Sequence[PrepareState], start: PrepareState | None = None) -> PrepareState:
         if any(state.moments != states[0].moments for state in states):
             raise ValueError("these states have not prepared their columns by the same means and stds: fix them in Inputs")
-        return PrepareState(states[0].moments, self.inner.merge([state.inner for state in states]))
+        return PrepareState(states[0].moments, merge_inner(self.inner, states, start))
 
     def describe(self, state: PrepareState) -> Described:
         self._check(state)

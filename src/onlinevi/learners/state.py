@@ -235,6 +235,11 @@ class State(Named):
         return bool(self.count == self.weight == self.array[SUM.weight_square])
 
     @property
+    def without_sums(self) -> bool:
+        """Whether it is a merge that an earlier version made, which added up beliefs alone: nothing is certain of it."""
+        return self.count > 0 and self.weight == 0.0
+
+    @property
     def loss(self) -> float:
         """Σ loss at the decision."""
         return float(self.array[SUM.loss])

@@ -6,7 +6,8 @@ from and to ``places.py``.
 On the way ``metrics.py`` keeps what reports need in flat memory, ``rejected.py`` the rows left out, ``predictions.py`` and
 ``writers.py`` write tables, and ``checkpoint.py`` saves it all. At the end ``hindsight.py`` finds the best fixed weights in
 rows that ``replay.py`` reads again, ``theorem.py`` says what was promised before the data, ``results.py`` makes a report's
-document and ``summary.py`` a model's. ``compare.py`` has several rules on one source, ``merge.py`` one model of several.
+document and ``summary.py`` a model's. ``compare.py`` has several rules on one source, ``merge.py`` one model of several, and
+``shards/`` learns from many shards side by side.
 """
 
 from onlinevi.runs import charts
@@ -26,7 +27,17 @@ from onlinevi.runs.report.results import Results
 from onlinevi.runs.results import results_of
 from onlinevi.runs.run import Run, Stopped, Stopper
 from onlinevi.runs.settings import DEFAULT_LOSS, DROP, Settings
-from onlinevi.runs.summary import summarise
+from onlinevi.runs.shards import (
+    BadShard,
+    Fleet,
+    Progress,
+    ShardReport,
+    dask_cluster,
+    is_pattern,
+    learn_shards,
+    shards_of,
+)
+from onlinevi.runs.summary import shards_told, summarise
 from onlinevi.runs.warm import warm_for, warm_task
 from onlinevi.runs.writers import STANDARD_OUTPUT, TextTable, check_format, open_table, print_rows
 
@@ -34,14 +45,18 @@ __all__ = [
     "DEFAULT_LOSS",
     "DROP",
     "STANDARD_OUTPUT",
+    "BadShard",
     "Comparison",
+    "Fleet",
     "InHindsight",
     "Job",
     "Places",
+    "Progress",
     "Rejected",
     "Results",
     "Run",
     "Settings",
+    "ShardReport",
     "Stopped",
     "Stopper",
     "TextTable",
@@ -52,7 +67,10 @@ __all__ = [
     "charts",
     "check_format",
     "columns_of",
+    "dask_cluster",
     "headline",
+    "is_pattern",
+    "learn_shards",
     "load_job",
     "look_back",
     "merge_jobs",
@@ -64,6 +82,8 @@ __all__ = [
     "refuse_overwriting",
     "results_of",
     "save_job",
+    "shards_of",
+    "shards_told",
     "summarise",
     "warm_for",
     "warm_task",

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from onlinevi.data import Position, Schema
-from onlinevi.learners import CheckpointError, Learner, load, save
+from onlinevi.learners import CheckpointError, Learner, Saved, load, pack, save, unpack
 from onlinevi.runs.job import Job, Origin, Waiting
 from onlinevi.runs.rejected import Rejected
 from onlinevi.runs.settings import Settings
@@ -22,9 +22,18 @@ VERSION = 1
 
 def save_job(path: str | Path, job: Job) -> None:
     """Write all that a run needs to go on; the file is replaced as a whole."""
+    save(path, job.learner, job.state, extra=_extra(job))
+
+
+def pack_job(job: Job) -> bytes:
+    """The bytes that ``save_job`` would write."""
+    return pack(job.learner, job.state, extra=_extra(job))
+
+
+def _extra(job: Job) -> dict[str, Any]:
     if job.state is None:
         raise ValueError("nothing has been learned yet, so there is nothing to save: the stream had no usable row")
-    extra = {
+    return {
         KEY: VERSION,
         "settings": job.settings.to_json(),
         "first_schema": job.first_schema.to_json(),
@@ -40,12 +49,20 @@ def save_job(path: str | Path, job: Job) -> None:
         "waiting": [[late.number, _row(late.X), late.y.tolist()] for late in job.waiting],
         "notes": job.notes,
     }
-    save(path, job.learner, job.state, extra=extra)
 
 
 def load_job(path: str | Path, *, bad_rows: str = "skip") -> Job:
     """The job as it was; it goes on with the same bits."""
-    learner, state, extra, _ = load(path)
+    return _job_of(load(path), str(path), bad_rows)
+
+
+def unpack_job(content: bytes, name: str) -> Job:
+    """The job that ``pack_job`` was given; ``name`` is what messages call it."""
+    return _job_of(unpack(content), name, "skip")
+
+
+def _job_of(saved: Saved, path: str, bad_rows: str) -> Job:
+    learner, state, extra, _ = saved
     if not isinstance(extra, dict) or KEY not in extra:
         raise CheckpointError(f"{path}: it holds a learner, but no run of a file: read it with ovi.load")
     if extra[KEY] != VERSION:
@@ -83,9 +100,9 @@ def _restored(learner: Learner[Any], state: Any, extra: dict[str, Any], bad_rows
 def job_after(path: Path, settings: Settings, rejected: Rejected) -> Job:
     """A run that has learned what another one has, and goes on with the rows of another source; its sums go on too."""
     job = load_job(path)
-    if job.merged:
-        raise ValueError(f"{path} is a merge, which learns no more: run the new rows by themselves, and merge again")
-    job.before, job.position = job.origins, None
+    if any(leaf.without_sums for leaf in job.state.leaves()):
+        raise ValueError(f"{path} is a merge by an earlier version, which kept no sums to go on with: merge its shards again")
+    job.before, job.merged, job.position = job.origins, (), None
     job.settings, job.notes = settings, {}
     rejected.go_on(job.rejected)
     job.rejected = rejected

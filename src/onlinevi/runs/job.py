@@ -91,7 +91,7 @@ class Job:
         self.before: tuple[Origin, ...] = ()
         """What it had learned from when it began, where it went on from a model."""
         self.merged: tuple[Origin, ...] = ()
-        """What others have learned from, where this is the sum of them; it learns no more."""
+        """What others have learned from, where this is the sum of them."""
         self.notes: dict[str, Any] = {}
         """What the caller wants kept beside it: JSON values."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import fields, replace
 from typing import Any
 
@@ -16,7 +16,7 @@ _REMEDY = "run one shard first, and the others with --prepare-like its model"
 
 
 def merge_jobs(jobs: Mapping[str, Job]) -> Job:
-    """One model from those of shards, given by name: prior + Σ (shard − prior). For predictions; it learns no more."""
+    """One model from those of shards, given by name: prior + Σ (shard − prior), and the sums of what they paid."""
     (name, first), *others = sorted(_checked(jobs), key=lambda named: -len(named[1].class_names))  # it knows all classes
     for other_name, other in others:
         _check_alike(f"{name} and {other_name}", first, other)
@@ -28,24 +28,23 @@ def merge_jobs(jobs: Mapping[str, Job]) -> Job:
     merged.state, merged.prepared_by = merged.learner.merge([job.state for job in shards]), first.state.inputs
     merged.merged = tuple(itertools.chain.from_iterable(job.origins for job in shards))
     merged.notes["started"] = min(str(job.notes.get("started", "")) for job in shards)
+    add_accounts(merged, shards)
+    return merged
+
+
+def add_accounts(merged: Job, shards: Iterable[Job]) -> None:
+    """Add what is told of the rows of shards: totals, bins of probabilities, and rows left out."""
     for job in shards:
         merged.metrics.totals = merged.metrics.totals + job.metrics.totals
         merged.metrics.bins = merged.metrics.bins + job.metrics.bins
         merged.rejected.count += job.rejected.count
         merged.rejected.reasons.update(job.rejected.reasons)
         merged.rejected.first += job.rejected.first[: FIRST - len(merged.rejected.first)]
-    return merged
 
 
 def _checked(jobs: Mapping[str, Job]) -> list[tuple[str, Job]]:
     if len(jobs) < 2:
         raise ValueError(f"{', '.join(jobs) or 'nothing'} alone is no merge: name the models of at least two shards")
-    for name, job in jobs.items():
-        if any(decider.alone() is None for decider in job.state.deciders()):
-            raise ValueError(
-                f"{name} was learned by --rule {job.settings.rule}, which weighs several beliefs by how well they did on "
-                "its rows; such weights do not add up. Run the shards with one rule, as --rule implicit"
-            )
     return list(jobs.items())
 
 
@@ -53,12 +52,14 @@ def _check_alike(names: str, one: Job, other: Job) -> None:
     """Refuse models whose weights do not mean the same, or that did not begin with the same prior."""
     if differs := _first_difference(one.schema, other.schema):
         raise ValueError(f"{names} have not the same columns, they differ in {differs}: {_REMEDY}")
-    plan, other_plan = (job.state.leaves()[0].plan for job in (one, other))
-    parts = [(getattr(plan, part.name), getattr(other_plan, part.name)) for part in fields(Plan)]
+    ours, its = one.state.leaves(), other.state.leaves()
+    parts: list[tuple[Any, Any]] = [(one.settings.rule, other.settings.rule)]
+    for plan, other_plan in ((leaf.plan, its_leaf.plan) for leaf, its_leaf in zip(ours, its, strict=False)):
+        parts += [(getattr(plan, part.name), getattr(other_plan, part.name)) for part in fields(Plan)]
     parts.append((one.settings.coverage, other.settings.coverage))
     if differing := [pair for pair in parts if pair[0] != pair[1]]:
-        ours, its = differing[0]
-        raise ValueError(f"{names} have not the same learner and prior, {ours} and {its}: run both alike")
+        first, second = differing[0]
+        raise ValueError(f"{names} have not the same learner and prior, {first} and {second}: run both alike")
     if one.state.inputs != other.state.inputs:
         raise ValueError(f"{names} have not prepared their columns by the same means and stds: {_REMEDY}")
 

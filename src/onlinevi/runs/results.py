@@ -25,6 +25,7 @@ from onlinevi.runs.report.results import (
     RegretCurve,
     ReliabilityBins,
     Results,
+    Shards,
     Source,
     Summary,
     Task,
@@ -42,8 +43,8 @@ NAMED = 6
 """Classes that are named in a sentence."""
 
 
-def results_of(job: Job, stopped: Ended = "end", back: InHindsight = NOT_LOOKED_BACK) -> Results:
-    """What the run knows so far, and what looking back at its rows has shown."""
+def results_of(job: Job, stopped: Ended = "end", back: InHindsight = NOT_LOOKED_BACK, shards: Shards | None = None) -> Results:
+    """What the run knows so far, what looking back at its rows has shown, and the shards that it is the sum of."""
     classes = job.kind == "classes"
     return Results(
         head=_head(job),
@@ -56,6 +57,7 @@ def results_of(job: Job, stopped: Ended = "end", back: InHindsight = NOT_LOOKED_
         calibration=_reliability(job) if classes else _coverage(job),
         throughput=_throughput(job),
         data=_data(job),
+        shards=shards,
     )
 
 
@@ -128,7 +130,7 @@ def _reliability(job: Job) -> ReliabilityBins:
 
 
 def _regret(job: Job, back: InHindsight) -> RegretCurve | None:
-    """The regret at the snapshots, and at the end. Of shards that were learned from apart nothing is known."""
+    """The regret at the snapshots, and at the end. Shards that were learned from apart have no course in common."""
     if job.merged:
         return None
     steps, certified = list(job.snapshots.steps), list(job.snapshots.certified)

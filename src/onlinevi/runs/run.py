@@ -160,7 +160,7 @@ class Run:
             return None
         job = load_job(path, bad_rows=self.places.bad_rows)
         if job.merged:
-            raise ValueError(f"{path} is a merge, which learns no more: run the new rows by themselves, and merge again")
+            raise ValueError(f"{path} is a merge of shards, and no run that stopped: go on with new rows by --from {path}")
         for one in fields(Settings):
             was, now = getattr(job.settings, one.name), getattr(settings, one.name)
             if was != now:

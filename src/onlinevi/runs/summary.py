@@ -11,7 +11,9 @@ from onlinevi.data import ONE
 from onlinevi.guarantees import certificate
 from onlinevi.runs.job import Job
 from onlinevi.runs.report.document import to_plain
+from onlinevi.runs.report.results import OneShard, Shards
 from onlinevi.runs.results import results_of
+from onlinevi.runs.shards import Fleet
 
 
 class Certified(NamedTuple):
@@ -24,6 +26,16 @@ class Certified(NamedTuple):
     """A row: no such weights beat the average loss by more."""
     lower_bound: float | None = None
     """No such weights have an average loss below this."""
+
+
+def shards_told(fleet: Fleet) -> Shards:
+    """The shards of a fleet, for a report."""
+    assert fleet.job is not None
+    each = [
+        OneShard(one.name, one.events, one.loss / one.events if one.events else None, one.seconds, *one[5:])
+        for one in fleet.shards
+    ]
+    return Shards(each, fleet.rounds, certified(fleet.job).sentence)
 
 
 def summarise(job: Job) -> dict[str, Any]:
@@ -78,8 +90,6 @@ def certified(job: Job) -> Certified:
     """What is certain of a run's regret, in words and numbers."""
     if job.settings.delay:
         return Certified("Labels came late: what is certain of decisions made at once does not speak of this run.")
-    if job.merged:
-        return Certified("Nothing is certain of the regret: the shards were learned from apart, each has a certificate.")
     try:
         if len(job.state.by_class()) > 1:
             return _certified_classes(job, job.state)
@@ -90,7 +100,7 @@ def certified(job: Job) -> Certified:
     little = ", which says little" if job.kind != "counts" and within >= job.metrics.average_loss else ""
     sentence = (
         f"Certain, whatever the data: no fixed weights of the prepared columns with a norm up to that of those "
-        f"learned, {radius:.3g}, beat the average loss by more than {within:.4g}{little}."
+        f"learned, {radius:.3g}, beat the average loss by more than {within:.4g}{little}.{_of_whom(job)}"
     )
     return Certified(sentence, radius, within, job.metrics.average_loss - within)
 
@@ -112,7 +122,17 @@ def _certified_classes(job: Job, state: Any) -> Certified:
         "to that of those learned beat the average loss of its yes or no by more than "
         + ", ".join(f"{most:.4g} ({name})" for name, most in within.items())
         + (f". It says little of {', '.join(little)}" if little else "")
-        + ". Of the classes together nothing is certain."
+        + f". Of the classes together nothing is certain.{_of_whom(job)}"
+    )
+
+
+def _of_whom(job: Job) -> str:
+    """Whose decisions they were, where it is a merge: a certificate must not be taken for one of the merged model."""
+    if not job.merged:
+        return ""
+    return (
+        f" It speaks of the decisions that {len(job.merged):,} shards made, each by what it knew, against one set of weights "
+        "for all of them; not of what the merged model will decide."
     )
 
 

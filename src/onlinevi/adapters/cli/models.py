@@ -133,8 +133,8 @@ def _add_merge(commands: Commands) -> None:
         epilog=MERGE_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    command.add_argument("models", nargs="+", type=Path, metavar="MODEL", help="model.ovi of a run with one rule, or a merge")
-    command.add_argument("-o", "--out", type=Path, required=True, metavar="OUT", help="the model to write; it learns no more")
+    command.add_argument("models", nargs="+", type=Path, metavar="MODEL", help="model.ovi of a run, or a merge")
+    command.add_argument("-o", "--out", type=Path, required=True, metavar="OUT", help="the model to write")
     add_import(command)
     command.set_defaults(command=_merge)
 

@@ -53,12 +53,14 @@ def rules() -> tuple[str, ...]:
     return ("auto", *named(Rule))
 
 
-def add_settings(command: argparse.ArgumentParser) -> None:
-    """Add the file, the target, and the options of ``SETTINGS``, ``--rows`` and ``--bad-rows``."""
+def add_settings(command: argparse.ArgumentParser, *, shards: bool = False) -> None:
+    """Add the file, or files that are shards, the target, and the options of ``SETTINGS``, ``--rows`` and ``--bad-rows``."""
     command.add_argument(
         "file",
         metavar="FILE",
-        help="CSV, NDJSON, Parquet, Arrow or LIBSVM, packed or not, or a folder of such files; - is standard input",
+        nargs="+" if shards else None,
+        help="CSV, NDJSON, Parquet, Arrow or LIBSVM, packed or not, or a folder of such files; - is standard input"
+        + ("; several, or a pattern, are shards" if shards else ""),
     )
     task = command.add_argument_group("what to predict")
     task.add_argument("--target", metavar="COL", help="the column to predict; label in LIBSVM files")

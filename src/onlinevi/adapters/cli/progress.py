@@ -29,12 +29,28 @@ def say_compiling(number: int, total: int) -> None:
         print(f"\r{number} of {total}\x1b[K", end="\n" if number == total else "", file=sys.stderr, flush=True)
 
 
-class Ticker:
+class Line:
+    """One line of a terminal, written over and over."""
+
+    def __init__(self) -> None:
+        self._shown = False
+
+    def say(self, line: str) -> None:
+        """In place of what stands there; what does not fit is cut off."""
+        print(f"\r{line[: _width() - 1]}\x1b[K", end="", file=sys.stderr, flush=True)
+        self._shown = True
+
+    def end(self) -> None:
+        if self._shown:
+            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+
+
+class Ticker(Line):
     """Called behind each batch; writes at most ten times a second."""
 
     def __init__(self, source: str, already: int) -> None:
+        super().__init__()
         self._start, self._already, self._last = time.monotonic(), already, 0.0
-        self._shown = False
         self._bytes = Path(source).stat().st_size if Path(source).is_file() else 0
 
     def __call__(self, job: Any, stream: Any, who: str = "") -> None:
@@ -52,15 +68,6 @@ class Ticker:
         if most is not None:
             parts.append(f"at most {most:.3g} above the best in hindsight")
         self.say(", ".join([*parts, f"{speed:,.0f} a second"]))
-
-    def say(self, line: str) -> None:
-        """In place of what stands there; what does not fit is cut off."""
-        print(f"\r{line[: _width() - 1]}\x1b[K", end="", file=sys.stderr, flush=True)
-        self._shown = True
-
-    def end(self) -> None:
-        if self._shown:
-            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
 
 
 @contextmanager

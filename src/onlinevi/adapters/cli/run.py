@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from contextlib import ExitStack, redirect_stdout
 from dataclasses import replace
 from datetime import UTC, datetime
-from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
 from onlinevi.adapters.cli.options import (
     OF_YOURS,
@@ -19,14 +16,13 @@ from onlinevi.adapters.cli.options import (
     add_family,
     add_import,
     add_settings,
-    bad_rows,
     make_directory,
     rules,
     settings_of,
     tell_columns,
-    write_json,
-    wrote,
 )
+from onlinevi.adapters.cli.outcome import WRITTEN, print_results, write_results
+from onlinevi.adapters.cli.shards import add_shards, asks_for_shards, run_shards
 from onlinevi.runs import STANDARD_OUTPUT, Settings, load_job
 
 EXAMPLES = """examples:
@@ -35,12 +31,11 @@ EXAMPLES = """examples:
   onlinevi run flats.parquet --target price --task quantile --level 0.5 --predictions predictions.parquet
   onlinevi run big.csv.gz --target price --checkpoint price.ovi --resume    # the same call starts it and goes on after a stop
   onlinevi run tuesday.csv --from monday/model.ovi --out tuesday            # goes on with what a model has learned
+  onlinevi run 'part-*.parquet' --target price --workers 4 --out out        # shards side by side, as one model
+  onlinevi run big.parquet --target price --dask tcp://host:8786 --out out  # its row groups, on a cluster
 
 A stop by Ctrl-C or SIGTERM waits for the batch, writes what is known, and exits with 130 or 143. A bad row with
 --bad-rows stop does the same and exits with 2."""
-
-WRITTEN = ("run.json", "report.html")
-"""The files of ``--out`` beside the checkpoint."""
 
 
 def add(commands: Commands) -> None:
@@ -51,7 +46,7 @@ def add(commands: Commands) -> None:
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    add_settings(command)
+    add_settings(command, shards=True)
     learner = command.add_argument_group("learner")
     rule = learner.add_mutually_exclusive_group()
     rule.add_argument(
@@ -101,10 +96,14 @@ def add(commands: Commands) -> None:
         "grows with the rows (default: where they have at most 2,097,152 values in 128 columns)",
     )
     files.add_argument("--json", action="store_true", help="print the summary as one JSON object")
+    add_shards(command)
     command.set_defaults(command=_run, unset=command.get_default)
 
 
 def _run(options: argparse.Namespace) -> int:
+    if asks_for_shards(options):
+        return run_shards(options)
+    (options.file,) = options.file
     from onlinevi.adapters.cli.progress import Ticker, awaited, say_compiling
     from onlinevi.runs import (
         InHindsight,
@@ -168,11 +167,11 @@ def _run(options: argparse.Namespace) -> int:
         print(f"onlinevi: {why}", file=sys.stderr)
     elif not document["summary"]["events"]:
         raise ValueError(f"{options.file} has no row that can be used")
-    paths = _write(options.out, document) if options.out is not None else []
+    paths = write_results(options.out, document) if options.out is not None else []
     # What is said of the run does not go among its predictions.
     said = sys.stderr if str(options.predictions) == STANDARD_OUTPUT else sys.stdout
     with redirect_stdout(said):
-        _print(document, paths, as_json=options.json)
+        print_results(document, paths, as_json=options.json)
     return 2 if why is not None else stopper.code
 
 
@@ -189,39 +188,3 @@ def _settings(options: argparse.Namespace) -> Settings:
                 f"{options.after} was made with {name}={was!r}, not {asked!r}: leave it out, or start without --from"
             )
     return replace(kept, first_row=first, end_row=end)
-
-
-def _write(out: Path, document: dict[str, Any]) -> list[Path]:
-    paths = [write_json(out / "run.json", document), out / "model.ovi"]
-    if find_spec("plotly") is not None:
-        from onlinevi.runs import write_report
-
-        paths.append(write_report(document, out / "report.html"))
-    return [path for path in paths if path.exists()]
-
-
-def _print(document: dict[str, Any], paths: list[Path], *, as_json: bool) -> None:
-    summary, task = document["summary"], document["head"]["task"]
-    if as_json:
-        facts = {name: value for name, value in summary.items() if name != "bad_rows"}
-        facts |= {"bad_rows": summary["bad_rows"]["count"], "cells_as_missing": summary["bad_rows"]["as_missing"]}
-        facts |= {"task": task["kind"], "target": task["target"]}
-        best, regret = document["hindsight"], document["regret"] or {}
-        facts["hindsight"] = best["value"] if best else None
-        facts["no_hindsight"] = document["without_hindsight"] or None
-        for name, part in (("regret", "observed"), ("certified_regret", "certified")):
-            facts[name] = values[-1] if (values := regret.get(part)) else None
-        print(json.dumps(facts | {"wrote": [str(path) for path in paths]}, ensure_ascii=False))
-        return
-    print(f"{task['sentence']}.")
-    from onlinevi.runs import Results, headline
-
-    print("\n".join(headline(Results.from_json(document))))
-    if summary["average_loss"] is not None and task["kind"] == "classes":
-        print(f"Average loss {summary['average_loss']:.4g}.")
-    if summary["bad_rows"]["count"]:
-        print(bad_rows(summary["bad_rows"]["count"]) + " left out.")
-    if summary["seconds"]:
-        print(f"{summary['seconds']:.1f} s.")
-    if paths:
-        print(wrote(paths))

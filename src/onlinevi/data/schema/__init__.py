@@ -19,10 +19,12 @@
 from onlinevi.data.schema.encoder import Encoded, encode
 from onlinevi.data.schema.kinds import KINDS, NUMBERS, Kind
 from onlinevi.data.schema.look import Seen, first_look
-from onlinevi.data.schema.schema import ONE, Columns, Schema
+from onlinevi.data.schema.schema import BUCKET, ONE, Columns, Schema
+from onlinevi.data.schema.spelling import bucket
 from onlinevi.data.schema.task import MOST_CLASSES, Task, guess_task, named_classes
 
 __all__ = [
+    "BUCKET",
     "KINDS",
     "MOST_CLASSES",
     "NUMBERS",
@@ -33,6 +35,7 @@ __all__ = [
     "Schema",
     "Seen",
     "Task",
+    "bucket",
     "encode",
     "first_look",
     "guess_task",

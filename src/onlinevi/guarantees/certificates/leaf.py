@@ -18,6 +18,7 @@ from onlinevi.learners import State
 class Certificate:
     """What is certain of the regret of the decisions, Σ ℓ_t(decision_t) − Σ ℓ_t(u), with row weights and ridge as in the loss.
 
+    Of a merge, the decisions are those that its shards made, each by what it knew, and u is one point for all of them.
     Every bound includes ``rounding``, what floats can have changed in the sums that the state kept: it is certain as it is,
     and infinite where floats leave nothing certain.
     """
@@ -107,6 +108,8 @@ def of_leaf(state: State, since: State | None, exact: SquaredSums | None) -> Cer
     count = state.count - (since.count if since is not None else 0)
     if count == 0:
         raise ValueError("no events yet: a certificate speaks of at least one")
+    if state.without_sums:
+        raise ValueError("it is a merge by an earlier version, which added up beliefs but no sums: merge the shards again")
     form, curved = _form(state, since)
     loss = state.loss - (since.loss if since is not None else 0.0)
     if exact is not None:

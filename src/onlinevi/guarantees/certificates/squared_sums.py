@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -60,6 +60,21 @@ class SquaredSums:
             raise ValueError("a row or a label is not finite, or too large to square: drop the row, or fill it in")
         count, weight = self.count + int(present.sum()), self.weight + float(factors.sum())
         return SquaredSums(count, weight, squares, products, total, self.ridge)
+
+    def __add__(self, other: SquaredSums) -> SquaredSums:
+        """The sums of the rows of both, as of two shards.
+
+        >>> one, two = (SquaredSums.empty(1).update([[x]], [1.0]) for x in (1.0, 2.0))
+        >>> (one + two).rows.tolist(), (one + two).count
+        ([[5.0]], 2)
+        """
+        if len(self.products) != len(other.products) or self.ridge != other.ridge:
+            raise ValueError(
+                f"sums of {len(self.products)} features with ridge {self.ridge}, and of {len(other.products)} with "
+                f"{other.ridge}: only those of the same features and ridge add up"
+            )
+        names = ("count", "weight", "rows", "products", "labels")
+        return replace(self, **{name: getattr(self, name) + getattr(other, name) for name in names})
 
     def total(self, points: Any) -> Any:
         """Σ ℓ_t at one point, or at each row of a matrix."""

@@ -11,7 +11,7 @@ import numpy as np
 
 from onlinevi.data import as_labels, as_rows
 from onlinevi.engine import Vector
-from onlinevi.learners.base import Learner, Wrapped
+from onlinevi.learners.base import Learner, Wrapped, merge_inner
 from onlinevi.learners.calibrate import Calibrate
 from onlinevi.learners.calibration import Calibrated, Calibration
 from onlinevi.learners.columns import keeping
@@ -144,8 +144,9 @@ class Auto(Learner[AutoState]):
         widened = AutoState(made_of, inner if self.loss.target == "classes" else replace(state.inner, inner=inner))
         return keeping(widened, state.columns)
 
-    def merge(self, states: Sequence[AutoState]) -> AutoState:
-        return replace(states[0], inner=states[0].made_of.merge([state.inner for state in states]))
+    def merge(self, states: Sequence[AutoState], start: AutoState | None = None) -> AutoState:
+        made_of = _composed(self, _pool_in(states[0].made_of))
+        return AutoState(made_of, merge_inner(made_of, states, start))
 
     def describe(self, state: AutoState) -> Described:
         self._check(state)
@@ -160,11 +161,16 @@ class Auto(Learner[AutoState]):
         return state
 
     def _check(self, state: AutoState) -> None:
-        pool: Any = state.made_of
-        while not isinstance(pool, Pool) and hasattr(pool, "inner"):
-            pool = pool.inner
+        pool = _pool_in(state.made_of)
         if not isinstance(pool, Pool) or state.made_of != _composed(self, pool):
             raise CheckpointError(FOREIGN)
+
+
+def _pool_in(made_of: Any) -> Any:
+    """The pool inside a composition; what is innermost where there is none."""
+    while not isinstance(made_of, Pool) and hasattr(made_of, "inner"):
+        made_of = made_of.inner
+    return made_of
 
 
 def _composed(auto: Auto, pool: Pool) -> Learner[Any]:

@@ -152,7 +152,7 @@ class Differentiable(Learner[ModelState]):
     def widen(self, state: ModelState, dim: int) -> NoReturn:
         raise ValueError("a model has the weights that it has: no columns can join; make a new one")
 
-    def merge(self, states: Sequence[ModelState]) -> NoReturn:
+    def merge(self, states: Sequence[ModelState], start: ModelState | None = None) -> NoReturn:
         raise ValueError("models that were learned apart do not add up: their predictions are not linear in the weights")
 
     def describe(self, state: ModelState) -> Described:

@@ -1,6 +1,7 @@
 """Features in any unit, brought to one scale as they come: each row by what was known when it came, itself included."""
 
 from onlinevi.learners.inputs.inputs import Inputs, RawWeights
-from onlinevi.learners.inputs.state import InputState
+from onlinevi.learners.inputs.moments import moments_of
+from onlinevi.learners.inputs.state import CENTRED, UNCENTRED, InputState
 
-__all__ = ["InputState", "Inputs", "RawWeights"]
+__all__ = ["CENTRED", "UNCENTRED", "InputState", "Inputs", "RawWeights", "moments_of"]

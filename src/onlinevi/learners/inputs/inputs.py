@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -15,6 +15,7 @@ from onlinevi.engine import Vector
 from onlinevi.learners.base import BadRow
 from onlinevi.learners.columns import checked, keeping
 from onlinevi.learners.described import CheckpointError, Described, Stored, check_finite, whole
+from onlinevi.learners.inputs.moments import merged, of_stored, of_values
 from onlinevi.learners.inputs.passes import (
     COUNT,
     FINITE,
@@ -133,6 +134,37 @@ class Inputs:
         _kind(state, rows)
         return self._prepare(rows, state, np.array(state.array), state.array)
 
+    def observe(self, state: InputState, X: Any) -> InputState:
+        """Take rows into the moments and prepare none; to rounding what ``update_many`` makes of them, at less cost."""
+        rows = as_rows(X)
+        _kind(state, rows)
+        if isinstance(rows, SparseRows):
+            self._check_values(rows, np.asarray(rows.data, dtype=float), 0)
+            return merged([state, of_stored(rows.data, rows.indices, rows.starts, rows.dim, state.centred)])
+        for low, high in blocks(rows):
+            values = np.asarray(rows.block(low, high), dtype=float)
+            self._check_values(rows, values, low)
+            state = merged([state, of_values(values)])
+        return state
+
+    def merge(self, states: Sequence[InputState]) -> InputState:
+        """The moments of the rows of several streams, as if they were one (Chan, Golub and LeVeque, 1979).
+
+        >>> import numpy as np, onlinevi as ovi
+        >>> inputs, X = ovi.Inputs(), np.array([[1.0], [5.0], [9.0]])
+        >>> one, two = (inputs.observe(inputs.init(1), part) for part in (X[:1], X[1:]))
+        >>> inputs.merge([one, two]).mean.tolist(), inputs.merge([one, two]).square.tolist()
+        ([5.0], [32.0])
+        """
+        if not states:
+            raise ValueError("nothing to merge: give the moments of one stream or more")
+        alike = {(state.dim, state.kind, tuple(state.centred)) for state in states if state.count}
+        if len({state.dim for state in states}) > 1 or len(alike) > 1:
+            raise ValueError(
+                "these moments are of different columns, are centred otherwise, or are of dense and of sparse rows"
+            )
+        return merged(states)
+
     def widen(self, state: InputState, dim: int) -> InputState:
         """The state for rows of ``dim`` columns: the new ones joined at the end, never seen before."""
         return state.widened(dim)
@@ -224,6 +256,14 @@ class Inputs:
             if low + used < high:
                 raise self._bad_row(rows, low + used)
         return prepared.whole()
+
+    def _check_values(self, rows: Rows, values: Vector, low: int) -> None:
+        """Refuse a row that ``update_many`` would."""
+        refused = ~(np.abs(values) <= (LARGEST if self.standardise else FINITE)) & ~(np.isnan(values) & self.missing)
+        if refused.any():
+            first = int(np.argwhere(refused)[0][0])
+            row = int(np.searchsorted(rows.starts, first, side="right")) - 1 if isinstance(rows, SparseRows) else low + first
+            raise self._bad_row(rows, row)
 
     def _bad_row(self, rows: Rows, i: int) -> BadRow:
         return BadRow(i, str(self.refusal(one_row(rows, i), lambda k: f"column {_column(rows, i, k)}")))

@@ -217,14 +217,20 @@ class OneVsRest(Learner[OneVsRestState]):
             blocks.append(Events(own[:, :known], None, loss, coupled=coupled))
         return Events.joined(blocks)
 
-    def merge(self, states: Sequence[OneVsRestState]) -> OneVsRestState:
+    def merge(self, states: Sequence[OneVsRestState], start: OneVsRestState | None = None) -> OneVsRestState:
         most = max(len(state.each) for state in states)
         # A class that a shard has never met is what has learned "no" there.
         shards = [[*state.each, *[state.later] * (most + 1 - len(state.each))] for state in states]
-        *each, later = (self.inner.merge(list(own)) if own[0] is not None else None for own in zip(*shards, strict=True))
+        begun = () if start is None else ([*start.each, *[start.later] * (most + 1 - len(start.each))],)
+        *each, later = (
+            self.inner.merge(list(own), *(part[place] for part in begun)) if own[0] is not None else None
+            for place, own in enumerate(zip(*shards, strict=True))
+        )
         seen = tuple(any(place < len(state.seen) and state.seen[place] for state in states) for place in range(most))
-        paid = sum(state.paid for state in states)
-        return OneVsRestState(tuple(each), later, np.sum([state.coupled for state in states], axis=0), seen, paid)
+        again = 0 if start is None else len(states) - 1
+        paid = sum(state.paid for state in states) - (again * start.paid if start else 0.0)
+        coupled = np.sum([state.coupled for state in states], axis=0) - (again * start.coupled if start else 0.0)
+        return OneVsRestState(tuple(each), later, coupled, seen, paid)
 
     def describe(self, state: OneVsRestState) -> Described:
         self._check(state)

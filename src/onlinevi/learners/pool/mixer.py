@@ -30,6 +30,8 @@ class PoolState(Named):
     array: Vector
     """Packed: count, loss, gaps, the learners' total losses, and log-weights where a share is dealt out."""
     plan: Mixer
+    shards: int = 1
+    """How many runs its sums are of: more than one in a merge, and in what goes on from it."""
 
     def __post_init__(self) -> None:
         fixed(self.array)
@@ -106,13 +108,18 @@ class PoolState(Named):
 
     @property
     def regret_bound(self) -> float:
-        """What the regret cannot exceed, whatever the stream; NaN where a bound needs the range of losses."""
+        """What the regret cannot exceed, whatever the stream; NaN where a bound needs the range of losses, and of a merge,
+        whose shards each have a bound of their own."""
+        if self.shards > 1:
+            return math.nan
         if self.plan.adaptive:
             return 2.0 * float(self.array[mixing.GAP])
         return self.switching_bound(0) if self._bayesian else math.nan
 
     def switching_bound(self, switches: int) -> float:
         """What cannot be lost beyond any sequence of learners that changes this many times, at most."""
+        if self.shards > 1:
+            raise ValueError("the learners were weighed in shards, apart: each of them has a bound on switching of its own")
         if not self._bayesian:
             raise ValueError(
                 "a bound on switching needs probabilities pooled at rate 1, and rows of weight 1: pool='probability', rate=1.0"
@@ -127,11 +134,12 @@ class PoolState(Named):
     def widened(self, dim: int) -> PoolState:
         """For rows with further columns at the end: every learner widened, their weights as they are."""
         learners = tuple(own.widened(dim) for own in self.learners)
-        return PoolState(learners, self.array, replace(self.plan, plans=tuple(own.plan for own in learners)))
+        plan = replace(self.plan, plans=tuple(own.plan for own in learners))
+        return PoolState(learners, self.array, plan, self.shards)
 
     def __reduce__(self) -> tuple[Any, ...]:
         kept = {"columns": self.columns} if self.columns else None
-        return PoolState, (self.learners, self.array, self.plan), kept
+        return PoolState, (self.learners, self.array, self.plan, self.shards), kept
 
     def __repr__(self) -> str:
         return f"PoolState(count={self.count}, learners={len(self.learners)}, average_loss={self.average_loss:.6g})"
@@ -249,7 +257,7 @@ class Mixer:
         row = start + self._kernel(*block, self.log_prior, self.settings, self.loss.parameters, played, shown)
         if row < stop:
             raise Refused(row, self._reason(float(labels[row])))
-        return PoolState(tuple(learners), array, self), played
+        return PoolState(tuple(learners), array, self, state.shards), played
 
     def _reason(self, label: float) -> str:
         if not self.loss.valid_label(np.float64(label), *self.loss.parameters):

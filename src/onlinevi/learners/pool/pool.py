@@ -21,6 +21,7 @@ from onlinevi.learners.described import (
     numbers_of,
     put_numbers,
     sizes_of,
+    whole,
 )
 from onlinevi.learners.linear import Linear, forecast_of
 from onlinevi.learners.pool import mixing
@@ -161,11 +162,26 @@ class Pool(Learner[PoolState]):
         pairs = zip(self.learners, state.learners, strict=True)
         return replace(state.widened(dim), learners=tuple(learner.widen(own, dim) for learner, own in pairs))
 
-    def merge(self, states: Sequence[PoolState]) -> PoolState:
-        raise ValueError(
-            "a pool weighs several beliefs by how well they did on its rows, and such weights do not add up: run shards with "
-            "one rule"
+    def merge(self, states: Sequence[PoolState], start: PoolState | None = None) -> PoolState:
+        """Each learner's states merged, and what each has lost added up: weights are prior·Π (shard's weights / prior).
+
+        With a constant rate these are the weights of all losses; each shard has begun anew, so that the price of learning is
+        counted once a shard. AdaHedge's gaps add up too, and its rate is what their sum says, which depends on the cut.
+        """
+        plan = states[0].plan
+        if any(state.plan != plan for state in states):
+            raise ValueError("these states have not the same pool, priors and columns: their weights do not add up")
+        learners = tuple(
+            learner.merge([state.learners[k] for state in states], *(() if start is None else (start.learners[k],)))
+            for k, learner in enumerate(self.learners)
         )
+        before = plan.start() if start is None else start.array
+        array = before + sum(state.array - before for state in states)
+        events = [state.count - int(before[mixing.COUNT]) for state in states]
+        for name in ("shifts", "residual_sizes"):
+            if any(events):
+                array[plan.parts[name]] = np.average([state.array[plan.parts[name]] for state in states], 0, events)
+        return PoolState(learners, array, plan, sum(state.shards for state in states))
 
     def describe(self, state: PoolState) -> Described:
         dim, horizon = state.dim, state.plan.plans[0].horizon
@@ -173,6 +189,7 @@ class Pool(Learner[PoolState]):
             raise CheckpointError(FOREIGN)
         check_finite(state.array, "weights")
         facts = {"dim": int(dim), "horizon": None if horizon is None else int(horizon)}
+        facts |= {"shards": state.shards} if state.shards > 1 else {}
         arrays = {name: state.array[where] for name, where in state.plan.parts.items() if where.stop > where.start}
         pairs = enumerate(zip(self.learners, state.learners, strict=True))
         parts = {f"learners/{k}": pair for k, pair in pairs}
@@ -189,7 +206,7 @@ class Pool(Learner[PoolState]):
         for name, where in mixer.parts.items():
             stored.fill(name, array[where])
         check_finite(array, "weights")
-        return PoolState(states, array, mixer)
+        return PoolState(states, array, mixer, whole(stored.facts.get("shards", 1), "number of shards"))
 
     def update_many(
         self, state: PoolState, X: Any, y: Any, *, weights: Any = None, record: Record = "all", threads: int = 1

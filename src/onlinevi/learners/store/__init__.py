@@ -5,7 +5,7 @@ its learner describes.
 """
 
 from onlinevi.learners.described import CheckpointError
-from onlinevi.learners.store.configs import register
-from onlinevi.learners.store.saved import Saved, load, save, take_apart
+from onlinevi.learners.store.configs import encode, register
+from onlinevi.learners.store.saved import Saved, load, pack, save, take_apart, unpack
 
-__all__ = ["CheckpointError", "Saved", "load", "register", "save", "take_apart"]
+__all__ = ["CheckpointError", "Saved", "encode", "load", "pack", "register", "save", "take_apart", "unpack"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 from pathlib import Path
@@ -46,6 +47,19 @@ def save(path: AnyPath, learner: Any, state: Any, *, extra: Any = None) -> None:
     >>> saved.learner == learner, saved.state == state, saved.extra["columns"][0]
     (True, True, 'size')
     """
+    header, arrays = _content(learner, state, extra)
+    replace_file(Path(path), lambda file: container.write(file, header, arrays))
+
+
+def pack(learner: Any, state: Any, *, extra: Any = None) -> bytes:
+    """The bytes that ``save`` would write: what goes from one process to another. The same state gives the same bytes."""
+    header, arrays = _content(learner, state, extra)
+    file = io.BytesIO()
+    container.write(file, header, arrays)
+    return file.getvalue()
+
+
+def _content(learner: Any, state: Any, extra: Any) -> tuple[Facts, dict[str, Vector]]:
     if not isinstance(learner, Learner | Inputs | Calibration):
         raise TypeError(f"learner={learner!r}: a checkpoint holds a learner, Inputs or Calibration")
     state = getattr(state, "state", state)  # that of a trace
@@ -55,8 +69,7 @@ def save(path: AnyPath, learner: Any, state: Any, *, extra: Any = None) -> None:
     except (AttributeError, IndexError) as error:
         raise TypeError(f"state={state!r}: a {type(learner).__name__} is saved with its state, or a trace") from error
     names = {"columns": list(names_of(state))} if names_of(state) else {}
-    header = {"package": __version__, "learner": config, "state": facts, "extra": _plain(extra), **names}
-    replace_file(Path(path), lambda file: container.write(file, header, arrays))
+    return {"package": __version__, "learner": config, "state": facts, "extra": _plain(extra), **names}, arrays
 
 
 def take_apart(learner: Any, state: Any, at: str = "") -> tuple[Facts, dict[str, Vector]]:
@@ -108,6 +121,13 @@ def load(path: AnyPath) -> Saved:
         raise CheckpointError(f"{path}: {error}") from error
     except IsADirectoryError as error:
         raise CheckpointError(f"{path}: a directory; name the model in it, such as {Path(path) / 'model.ovi'}") from error
+
+
+def unpack(content: bytes) -> Saved:
+    """What ``pack`` was given; any other bytes are refused."""
+    archive = Archive(io.BytesIO(content))
+    with refusing():
+        return _restored(archive)
 
 
 def _restored(archive: Archive) -> Saved:

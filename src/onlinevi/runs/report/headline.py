@@ -16,7 +16,8 @@ ENDS = {
 
 def headline(results: Results) -> list[str]:
     """Plain sentences, not yet escaped; only those that the results can back."""
-    found = [_learned(results), _odd(results), _sure(results), _against_best(results), _certified(results), _ended(results)]
+    found = [_learned(results), _odd(results), _sure(results), _against_best(results), _certified(results)]
+    found += [*_shards(results), _ended(results)]
     return [sentence for sentence in found if sentence]
 
 
@@ -90,6 +91,18 @@ def _certified(results: Results) -> str:
         f"It is certain, whatever the data, that no fixed model of its kind would have beaten it by more than {number(most)} "
         "a row."
     )
+
+
+def _shards(results: Results) -> list[str]:
+    """How many there were, and what is certain of all of them."""
+    if results.shards is None:
+        return []
+    each, rounds = results.shards.each, results.shards.rounds
+    bad = sum(bool(one.error) for one in each)
+    number = f"{len(each):,} {'shard was' if len(each) == 1 else 'shards were'} learned from side by side"
+    number += f", in {rounds} rounds" if rounds > 1 else ""
+    number += f"; {bad:,} could not be used" if bad else ""
+    return [f"{number}.", results.shards.certificate]
 
 
 def _ended(results: Results) -> str:

@@ -18,9 +18,9 @@ from onlinevi.runs.charts.style import ROLES, number, percent
 from onlinevi.runs.charts.with_plotly import has_key, plotly_figure
 from onlinevi.runs.report.document import to_plain
 from onlinevi.runs.report.headline import headline
-from onlinevi.runs.report.results import Column, RefusedRows, Results
+from onlinevi.runs.report.results import Column, RefusedRows, Results, Shards
 
-COLUMNS_SHOWN = 200
+COLUMNS_SHOWN = SHARDS_SHOWN = 200
 
 
 def write_report(results: Results | Mapping[str, Any], path: str | Path) -> Path:
@@ -52,6 +52,7 @@ def page(results: Results, library: str) -> str:
     body = [
         _headline(results),
         *map(_chart, charts),
+        _shards(results.shards) if results.shards else "",
         _refused(results.summary.bad_rows) if results.summary else "",
         _data(results.data) if results.data else "",
         _settings(results),
@@ -155,6 +156,20 @@ def _table(head: Iterable[str], rows: Iterable[Iterable[str]], numeric: int = 0)
         for row in rows
     )
     return f'<div class="scroll"><table><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table></div>'
+
+
+def _shards(shards: Shards) -> str:
+    """Those that were left out first."""
+    each = sorted(shards.each, key=lambda one: not one.error)[:SHARDS_SHOWN]
+    names = ["shard", "left out because", "rows", "average loss", "seconds", "attempts", "bad rows"]
+    rows = (
+        [one.name, one.error or "–", f"{one.events:,}", number(one.average_loss), number(one.seconds), *counts]
+        for one in each
+        for counts in [(f"{one.attempts:,}", f"{one.refused:,}")]
+    )
+    note = f"{len(shards.each):,} {'part' if len(shards.each) == 1 else 'parts'} of the rows"
+    note += f", of which {SHARDS_SHOWN} are shown." if len(shards.each) > SHARDS_SHOWN else "."
+    return f"<section><h2>Shards</h2><p>{note}</p>{_table(names, rows, numeric=5)}</section>"
 
 
 def _refused(bad: RefusedRows) -> str:

@@ -174,6 +174,28 @@ class Column:
 
 
 @dataclass(frozen=True)
+class OneShard:
+    name: str
+    events: int
+    average_loss: float | None
+    seconds: float
+    attempts: int
+    refused: int = 0
+    error: str = ""
+    """Why it was left out."""
+
+
+@dataclass(frozen=True)
+class Shards:
+    """The parts that were learned from side by side."""
+
+    each: list[OneShard]
+    rounds: int = 1
+    certificate: str = ""
+    """What is certain of all of them together, in words."""
+
+
+@dataclass(frozen=True)
 class Results:
     """One run. ``to_json`` gives plain values for ``json.dump``, ``from_json`` reads them back."""
 
@@ -188,6 +210,7 @@ class Results:
     calibration: ReliabilityBins | CoverageCurve | None = None
     throughput: ThroughputCurve | None = None
     data: list[Column] | None = None
+    shards: Shards | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Lists, dicts, strings and finite numbers only."""
