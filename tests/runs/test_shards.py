@@ -82,11 +82,11 @@ def test_the_same_bits_whatever_the_executor_does(learner: Any) -> None:
 
 
 def test_processes_give_the_same_bits() -> None:
-    X, y = rows(80)
+    X, y, learner = *rows(80), ovi.Prepare(ovi.Inputs(), FULL)
     with ThreadPoolExecutor(2) as executor:
-        threads = learn_shards(PREPARED, cut(X, y, 3), executor)
+        threads = learn_shards(learner, cut(X, y, 3), executor)
     told: list[Progress] = []
-    processes = learn_shards(PREPARED, cut(X, y, 3), workers=2, watch=told.append)
+    processes = learn_shards(learner, cut(X, y, 3), workers=2, watch=told.append)
     assert processes.state.alone().array.tobytes() == threads.state.alone().array.tobytes()
     assert {one.worker for one in processes.shards}.isdisjoint(one.worker for one in threads.shards)
     assert [one.attempts for one in processes.shards] == [1, 1, 1]
