@@ -325,6 +325,21 @@ def test_columns_and_names_of_all_shards_whatever_the_order(parts: Path, executo
     np.testing.assert_allclose(fleet.state.inputs.array, moments.array, rtol=1e-9, atol=1e-12)
 
 
+def test_numbers_are_centred_beside_names_that_make_rows_sparse(tmp_path: Path, executor: Executor) -> None:
+    draw, sizes = np.random.default_rng(4), []
+    for number in range(3):
+        size = 100.0 + 3.0 * draw.standard_normal(300)
+        names = [f"n{draw.integers(0, 400)}" for _ in size]
+        lines = [f"{x!r},{name},{x + draw.standard_normal()!r}" for x, name in zip(size.tolist(), names, strict=True)]
+        (tmp_path / f"part-{number}.csv").write_text("\n".join(["size,name,price", *lines]) + "\n")
+        sizes.append(size)
+    fleet = learn_shards(Settings("price", rule="implicit"), str(tmp_path / "part-*.csv"), executor)
+    moments, size = fleet.state.inputs, np.concatenate(sizes)
+    (place,) = moments.centred
+    assert (moments.mean[place], moments.std[place]) == pytest.approx((size.mean(), size.std()), rel=1e-12)
+    assert not np.delete(moments.mean, place).any(), "names are not centred: their zeros are not stored"
+
+
 def test_a_model_of_shards_predicts_tells_and_goes_on(parts: Path, executor: Executor) -> None:
     fleet = learn_shards(SOLD, parts, executor)
     assert fleet.job is not None
