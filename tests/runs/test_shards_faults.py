@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 from collections.abc import Iterator
-from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures import Executor, Future, InvalidStateError, ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -67,6 +70,47 @@ def test_a_shard_that_kills_every_worker_is_named(tmp_path: Path) -> None:
     assert fleet.state.alone().array.tobytes() == others.state.alone().array.tobytes()
     with pytest.raises(BadShard, match="all shards have failed"):
         learn_shards(LEARNER, shards[1:2], workers=1, attempts=1, bad_shards="skip")
+
+
+class Fragile(ThreadPoolExecutor):
+    """Breaks as a pool of processes does, with all that is under way, when the deadly shard comes."""
+
+    def __init__(self, deadly: str) -> None:
+        super().__init__(3)
+        self._deadly, self._under_way = deadly, list[Future[Any]]()
+
+    def submit(self, call: Any, /, *args: Any, **named: Any) -> Future[Any]:
+        future: Future[Any] = Future()
+        self._under_way.append(future)
+        super().submit(self._do, call, future)
+        return future
+
+    def _do(self, call: Any, future: Future[Any]) -> None:
+        deadly = call.arguments[0].name == self._deadly
+        time.sleep(0.01 if deadly else 0.03)
+        with suppress(InvalidStateError):
+            if not deadly:
+                future.set_result(call())
+        for other in self._under_way if deadly else []:
+            with suppress(InvalidStateError):
+                other.set_exception(BrokenProcessPool())
+
+
+@pytest.mark.parametrize("deadly", ["shard 0", "shard 2", "shard 4"])
+def test_only_who_is_alone_with_a_dead_worker_is_blamed(deadly: str) -> None:
+    """However many were lost with it, and whenever its turn comes."""
+    made: list[Fragile] = []
+
+    def make() -> Executor:
+        made.append(Fragile(deadly))
+        return made[-1]
+
+    fleet = learn_shards(LEARNER.inner, shards_of_rows(5, 0.0), make, bad_shards="skip")
+    assert [one.name for one in fleet.bad] == [deadly]
+    assert "its worker died 3 times" in fleet.bad[0].error
+    assert len(made) <= 5
+    for executor in made:
+        executor.shutdown()
 
 
 def test_an_executor_that_was_given_is_not_replaced_but_one_that_is_made_is(tmp_path: Path, expected: bytes) -> None:

@@ -109,7 +109,6 @@ class Crew:
         if self._given is None and self._executor is not None:
             _end(self._executor, at_once=kind is not None)
 
-    @property
     def _at_once(self) -> int:
         """How many calls are under way at most: what waits in a dead worker is under suspicion too."""
         from onlinevi.runs.shards.with_dask import threads_of
@@ -121,18 +120,21 @@ class Crew:
         """Each shard's name and what came of it, as they come."""
         queue, suspects, tried, fatal = deque(calls), deque[str](), dict.fromkeys(calls, 0), dict.fromkeys(calls, 0)
         running: dict[Future[Outcome], str] = {}
+        if self._executor is None and calls:
+            self._executor = self._make()
+        at_once, alone = self._at_once(), False
         try:
             while queue or suspects or running:
                 lost: list[str] = []
-                while (waits := suspects or queue) and len(running) < (1 if suspects else self._at_once) and not lost:
+                alone = alone and bool(running)
+                while (waits := suspects or queue) and len(running) < (1 if suspects else at_once) and not (lost or alone):
+                    alone = waits is suspects
                     name = waits.popleft()
                     tried[name] += 1
                     try:
                         running[self._submit(calls[name])] = name
                     except BrokenExecutor:
                         lost = [name]
-                    if waits is suspects:
-                        break
                 if not lost:
                     with self._waiting():
                         ended, _ = wait(running, return_when=FIRST_COMPLETED)
