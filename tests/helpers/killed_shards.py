@@ -86,9 +86,7 @@ def play(kills: int, *, shards: int = 24, seconds: float = 0.1, pause: float = 0
         while found["kills"] < kills:
             killer = Killer(client, kills - found["kills"], pause)
             killer.start()
-            fleet = learn_shards(
-                LEARNER, shards_of_rows(shards, seconds), client.get_executor(pure=False), rounds=2, attempts=1000
-            )
+            fleet = learn_shards(LEARNER, shards_of_rows(shards, seconds), client.get_executor(), rounds=2, attempts=1000)
             killer.stop.set()
             killer.join()
             found["kills"], found["runs"] = found["kills"] + killer.kills, found["runs"] + 1

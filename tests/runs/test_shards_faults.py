@@ -148,12 +148,12 @@ def client() -> Iterator[Any]:
 
 
 def test_a_cluster_gives_the_same_bits(client: Any, expected: bytes, tmp_path: Path) -> None:
-    fleet = learn_shards(LEARNER, shards_of_rows(5, 0.0), client.get_executor(pure=False))
+    fleet = learn_shards(LEARNER, shards_of_rows(5, 0.0), client.get_executor())
     assert fleet.state.alone().array.tobytes() == expected
     assert len({one.worker for one in fleet.shards}) == 2
     shards = shards_of_rows(5, 0.0)
     shards[3] = partial(killing, tmp_path / "killed", shards[3])
-    assert learn_shards(LEARNER, shards, client.get_executor(pure=False)).state.alone().array.tobytes() == expected
+    assert learn_shards(LEARNER, shards, client.get_executor()).state.alone().array.tobytes() == expected
 
 
 def test_collections_of_dask(client: Any) -> None:
@@ -161,7 +161,7 @@ def test_collections_of_dask(client: Any) -> None:
     import dask.array as da
     import dask.bag as db
 
-    rng, executor = np.random.default_rng(0), client.get_executor(pure=False)
+    rng, executor = np.random.default_rng(0), client.get_executor()
     table = pd.DataFrame({"a": rng.standard_normal(90), "town": rng.choice(["Rome", "Oslo"], 90)})
     table["sold"] = np.where(table.a + (table.town == "Rome") > 0.3, "yes", "no")
     settings = Settings("sold", rule="implicit")

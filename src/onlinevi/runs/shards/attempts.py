@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from onlinevi.engine import Engine, engine_in_use, using_engine
+from onlinevi.runs.shards.with_dask import sturdy
 
 ATTEMPTS = 3
 """After so many failed ones a shard is bad."""
@@ -90,7 +91,7 @@ class Crew:
         if attempts < 1:
             raise ValueError(f"attempts={attempts}: needs at least one")
         self._workers = workers
-        self._given = executor if isinstance(executor, Executor) else None
+        self._given = sturdy(executor) if isinstance(executor, Executor) else None
         self._make = self._processes if executor is None or isinstance(executor, Executor) else executor
         self._attempts, self._waiting = attempts, waiting
         self._executor: Executor | None = self._given
@@ -111,9 +112,7 @@ class Crew:
 
     def _at_once(self) -> int:
         """How many calls are under way at most: what waits in a dead worker is under suspicion too."""
-        from onlinevi.runs.shards.with_dask import threads_of
-
-        known = self._workers or getattr(self._executor, "_max_workers", None) or threads_of(self._executor)
+        known = self._workers or getattr(self._executor, "_max_workers", None) or getattr(self._executor, "threads", None)
         return known or 1 << 30
 
     def run(self, calls: Mapping[str, Call]) -> Iterator[tuple[str, Done]]:
