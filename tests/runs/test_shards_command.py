@@ -132,3 +132,11 @@ def test_ctrl_c_keeps_what_is_finished(shop: Path) -> None:
     assert driver.returncode == 143
     assert "--resume learns from the others" in said
     assert main([*call[3:], "--resume"]) == 0
+
+
+def test_without_dask_its_extra_is_named(
+    shop: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    assert main(["run", "part-*.csv", *RUN, "--dask", "tcp://nowhere:1"]) == 2
+    assert 'pip install "onlinevi[dask]"' in capsys.readouterr().err
