@@ -105,3 +105,18 @@ def test_merging_shards_is_bayes_on_all_of_them() -> None:
 def test_what_it_cannot_do_is_refused(make: Callable[[], object], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         make()
+
+
+def test_forgetful_shards_know_no_less_than_the_prior_together() -> None:
+    """Where no direction is below the prior it is the merge; where one is, as after forgetting by turns, it is the prior's."""
+    rng = np.random.default_rng(0)
+    family = ovi.FullCovariance(prior_std=(2.0, 1.0, 0.5), box=None)
+    A = rng.standard_normal((5, 3))
+    known = family.from_natural(
+        type(family.natural(family.init(3)))(A.sum(0), family.natural(family.init(3)).second - A.T @ A)
+    )
+    assert_same(family.merge_forgetful([known] * 3), family.merge([known] * 3), 1e-9)
+    wider = family.from_covariance(np.zeros(3), np.diag([4.0, 1.2, 0.25]))
+    with pytest.raises(ValueError, match="positive definite"):
+        family.merge([wider] * 8)
+    np.testing.assert_allclose(family.merge_forgetful([wider] * 8).covariance, np.diag([4.0, 1.0, 0.25]), atol=1e-12)

@@ -28,6 +28,13 @@ from onlinevi.runs import learn_shards
 LEARNER = ovi.Prepare(ovi.Inputs(), ovi.Linear(ovi.Logistic(), ovi.Implicit(), ovi.MeanField(box=None)))
 
 
+PATIENT = {
+    "distributed.deploy.lost-worker-timeout": "10 minutes",
+    "distributed.worker.multiprocessing-method": "forkserver",
+}
+"""A local cluster gives up on a worker that does not come back soon, which on a busy machine none does."""
+
+
 def slowly(seconds: float, X: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """A source that takes its time."""
     time.sleep(seconds)
@@ -64,6 +71,7 @@ class Killer(threading.Thread):
 
 def play(kills: int, *, shards: int = 24, seconds: float = 0.1, pause: float = 0.7) -> dict[str, Any]:
     """Runs over the shards until so many workers were killed; what came of it."""
+    import dask
     from distributed import Client, LocalCluster
 
     calm = shards_of_rows(shards, 0.0)
@@ -71,15 +79,14 @@ def play(kills: int, *, shards: int = 24, seconds: float = 0.1, pause: float = 0
         expected = learn_shards(LEARNER, calm, executor, rounds=2)
     found = {"kills": 0, "runs": 0, "other bits": 0, "lost": 0, "counted twice": 0, "most attempts": 0}
     with (
+        dask.config.set(PATIENT),
         LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0") as cluster,
         Client(cluster) as client,
     ):
         while found["kills"] < kills:
             killer = Killer(client, kills - found["kills"], pause)
             killer.start()
-            fleet = learn_shards(
-                LEARNER, shards_of_rows(shards, seconds), client.get_executor(pure=False), rounds=2, attempts=1000
-            )
+            fleet = learn_shards(LEARNER, shards_of_rows(shards, seconds), client.get_executor(), rounds=2, attempts=1000)
             killer.stop.set()
             killer.join()
             found["kills"], found["runs"] = found["kills"] + killer.kills, found["runs"] + 1

@@ -19,6 +19,7 @@ SAYS = {
     "covariance": ["implicit, full                0.283", "difference   0.033 ± 0.1813"],
     "default": ["below   4.4", "89.9% of the labels", "964 ± 3, the price itself between 950 and 977", "adds -1.05 ± 0.13"],
     "drift": ["plain               0.984          0.274", "robust=5            1.026          0.006"],
+    "fleet": ["Fleet(shards=8, rounds=1, events=2000)", "attempts at part-3: 2", "the same bits: True"],
     "toy": ["certified to 6e-06", "NGVI           0.3515"],
     "units": ["average loss 0.597", "age          0.04776", "log-odds  0.73 ± 0.98"],
 }
@@ -26,7 +27,7 @@ SAYS = {
 
 LONG = {"bandit", "checkpoint", "crash", "credit", "default", "quantile", "sensors", "sklearn_pipeline", "text"}
 """They learn from thousands of rows."""
-STARTS_PROCESSES = {"crash", "sensors"}
+STARTS_PROCESSES = {"crash", "fleet", "sensors"}
 """They print past this process: each is one of its own. The others need not start Python and its compiler anew."""
 
 

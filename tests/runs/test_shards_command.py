@@ -110,6 +110,10 @@ def test_a_driver_that_was_killed_goes_on(shop: Path) -> None:
     assert driver.wait() == -signal.SIGKILL
     finished = len(list(kept.glob("round-1-*.part")))
     assert 0 < finished < 12
+    workers = {json.loads(line)[2][0].partition(":")[2] for line in (kept / "done.ndjson").read_text().splitlines()[:-1]}
+    while any(Path(f"/proc/{worker}").exists() for worker in workers):  # they end without it
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
     assert main([*call[3:], "--resume"]) == 0
     assert main(["run", "part-*.csv", *RUN, "--workers", "1", "--checkpoint", "whole.ovi"]) == 0
     assert load_job("out/model.ovi").state.alone().array.tobytes() == load_job("whole.ovi").state.alone().array.tobytes()
@@ -128,3 +132,11 @@ def test_ctrl_c_keeps_what_is_finished(shop: Path) -> None:
     assert driver.returncode == 143
     assert "--resume learns from the others" in said
     assert main([*call[3:], "--resume"]) == 0
+
+
+def test_without_dask_its_extra_is_named(
+    shop: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    assert main(["run", "part-*.csv", *RUN, "--dask", "tcp://nowhere:1"]) == 2
+    assert 'pip install "onlinevi[dask]"' in capsys.readouterr().err

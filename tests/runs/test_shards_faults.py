@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 from collections.abc import Iterator
-from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures import Executor, Future, InvalidStateError, ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -69,6 +72,47 @@ def test_a_shard_that_kills_every_worker_is_named(tmp_path: Path) -> None:
         learn_shards(LEARNER, shards[1:2], workers=1, attempts=1, bad_shards="skip")
 
 
+class Fragile(ThreadPoolExecutor):
+    """Breaks as a pool of processes does, with all that is under way, when the deadly shard comes."""
+
+    def __init__(self, deadly: str) -> None:
+        super().__init__(3)
+        self._deadly, self._under_way = deadly, list[Future[Any]]()
+
+    def submit(self, call: Any, /, *args: Any, **named: Any) -> Future[Any]:
+        future: Future[Any] = Future()
+        self._under_way.append(future)
+        super().submit(self._do, call, future)
+        return future
+
+    def _do(self, call: Any, future: Future[Any]) -> None:
+        deadly = call.arguments[0].name == self._deadly
+        time.sleep(0.01 if deadly else 0.03)
+        with suppress(InvalidStateError):
+            if not deadly:
+                future.set_result(call())
+        for other in self._under_way if deadly else []:
+            with suppress(InvalidStateError):
+                other.set_exception(BrokenProcessPool())
+
+
+@pytest.mark.parametrize("deadly", ["shard 0", "shard 2", "shard 4"])
+def test_only_who_is_alone_with_a_dead_worker_is_blamed(deadly: str) -> None:
+    """However many were lost with it, and whenever its turn comes."""
+    made: list[Fragile] = []
+
+    def make() -> Executor:
+        made.append(Fragile(deadly))
+        return made[-1]
+
+    fleet = learn_shards(LEARNER.inner, shards_of_rows(5, 0.0), make, bad_shards="skip")
+    assert [one.name for one in fleet.bad] == [deadly]
+    assert "its worker died 3 times" in fleet.bad[0].error
+    assert len(made) <= 5
+    for executor in made:
+        executor.shutdown()
+
+
 def test_an_executor_that_was_given_is_not_replaced_but_one_that_is_made_is(tmp_path: Path, expected: bytes) -> None:
     shards = shards_of_rows(5, 0.0)
     shards[2] = partial(killing, tmp_path / "killed", shards[2])
@@ -104,12 +148,12 @@ def client() -> Iterator[Any]:
 
 
 def test_a_cluster_gives_the_same_bits(client: Any, expected: bytes, tmp_path: Path) -> None:
-    fleet = learn_shards(LEARNER, shards_of_rows(5, 0.0), client.get_executor(pure=False))
+    fleet = learn_shards(LEARNER, shards_of_rows(5, 0.0), client.get_executor())
     assert fleet.state.alone().array.tobytes() == expected
     assert len({one.worker for one in fleet.shards}) == 2
     shards = shards_of_rows(5, 0.0)
     shards[3] = partial(killing, tmp_path / "killed", shards[3])
-    assert learn_shards(LEARNER, shards, client.get_executor(pure=False)).state.alone().array.tobytes() == expected
+    assert learn_shards(LEARNER, shards, client.get_executor()).state.alone().array.tobytes() == expected
 
 
 def test_collections_of_dask(client: Any) -> None:
@@ -117,7 +161,7 @@ def test_collections_of_dask(client: Any) -> None:
     import dask.array as da
     import dask.bag as db
 
-    rng, executor = np.random.default_rng(0), client.get_executor(pure=False)
+    rng, executor = np.random.default_rng(0), client.get_executor()
     table = pd.DataFrame({"a": rng.standard_normal(90), "town": rng.choice(["Rome", "Oslo"], 90)})
     table["sold"] = np.where(table.a + (table.town == "Rome") > 0.3, "yes", "no")
     settings = Settings("sold", rule="implicit")

@@ -193,6 +193,10 @@ class Family:
         total = (part + sum(shard[k] - part for shard in shards) for k, part in enumerate(first))
         return self.from_natural(type(first)._make(total))
 
+    def merge_forgetful(self, beliefs: Sequence[Any]) -> Any:
+        """The same for beliefs that forget, in a way that may leave one knowing less than the prior in some direction."""
+        return self.merge(beliefs)
+
     def predict(self, belief: Belief, x: Any) -> tuple[Any, Any]:
         """(a, v²): mean and variance of the prediction at a row, or at each row of a matrix (dense or sparse)."""
         squared = x.multiply(x) if hasattr(x, "multiply") else np.square(x)

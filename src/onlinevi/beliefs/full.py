@@ -5,7 +5,7 @@ How the rules act on them is in ``full_steps.py``.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, ClassVar, NamedTuple
@@ -124,6 +124,18 @@ class FullCovariance(Correlated):
             raise ValueError("no Gaussian has these natural parameters: −2·second must be positive definite") from error
         factor = np.triu(_solve(np.eye(len(natural.first)), reverse))
         return FullBelief(factor.T @ (factor @ natural.first), factor)
+
+    def merge_forgetful(self, beliefs: Sequence[FullBelief]) -> FullBelief:
+        """Coordinates forget by turns, so that a shard may know a little less than the prior in some direction; with many
+        shards that adds up to less than nothing. All together are held to know no less than the prior, in any direction."""
+        prior = self.natural(self.init(len(beliefs[0].mean)))
+        shards = [self.natural(belief) for belief in beliefs]
+        first = prior.first + sum(shard.first - prior.first for shard in shards)
+        second = prior.second + sum(shard.second - prior.second for shard in shards)
+        root = np.linalg.cholesky(-2.0 * prior.second)
+        strength, turn = np.linalg.eigh(_solve(_solve(-2.0 * second, root.T).T, root.T))
+        frame = root @ turn
+        return self.from_natural(FullNatural(first, -0.5 * (frame * np.maximum(strength, 1.0)) @ frame.T))
 
     def expectation(self, belief: FullBelief) -> FullExpectation:
         """μ of a belief."""

@@ -212,7 +212,11 @@ class Linear(Learner[State]):
         family, origin = plan.family, plan.start() if start is None else start
         array = np.array(origin.array)
         numbers = plan.numbers(array)
-        belief = family.merge([state.belief for state in states], *(() if start is None else (start.belief,)))
+        beliefs = [state.belief for state in states]
+        if self.discount < 1.0:
+            belief = family.merge_forgetful(beliefs)
+        else:
+            belief = family.merge(beliefs, *(() if start is None else (start.belief,)))
         numbers[plan.parts["belief"]] = family.pack(belief)
         if any(state.without_sums for state in states):
             array[SUM.count] = sum(state.count for state in states)

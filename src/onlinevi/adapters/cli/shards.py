@@ -5,9 +5,11 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +18,7 @@ import numpy as np
 from onlinevi.adapters.cli.options import make_directory, settings_of
 from onlinevi.adapters.cli.outcome import WRITTEN, print_results, write_results
 from onlinevi.adapters.cli.progress import Line
-from onlinevi.runs import Fleet, Progress, is_pattern
+from onlinevi.runs import Fleet, Progress, Stopped, Stopper, is_pattern
 
 KEPT = "shards"
 """The folder of ``--out`` for finished shards, until all are."""
@@ -59,7 +61,7 @@ def asks_for_shards(options: argparse.Namespace) -> bool:
 
 def run_shards(options: argparse.Namespace) -> int:
     """Learn from shards, and write what one run would."""
-    from onlinevi.runs import Stopped, Stopper, learn_shards, refuse_overwriting, results_of, save_job, shards_told
+    from onlinevi.runs import learn_shards, refuse_overwriting, results_of, save_job, shards_told
 
     _refuse_others(options)
     model = options.checkpoint or (options.out / "model.ovi" if options.out is not None else None)
@@ -86,7 +88,7 @@ def run_shards(options: argparse.Namespace) -> int:
                 resume=options.resume,
                 overwrite=options.overwrite,
                 watch=line,
-                waiting=stopper.waiting,
+                waiting=partial(_waiting, stopper),
             )
         except Stopped:
             kept = "; finished shards are kept, --resume learns from the others" if model is not None else ""
@@ -108,6 +110,15 @@ def run_shards(options: argparse.Namespace) -> int:
     _forget_kept(fleet, options.out, model)
     print_results(document, paths, as_json=options.json)
     return 0
+
+
+@contextmanager
+def _waiting(stopper: Stopper) -> Iterator[None]:
+    """While no shard is done: a signal stops at once, one that came while something was done as well."""
+    if stopper.code:
+        raise Stopped
+    with stopper.waiting():
+        yield
 
 
 def _refuse_others(options: argparse.Namespace) -> None:

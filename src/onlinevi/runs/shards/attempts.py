@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from onlinevi.engine import Engine, engine_in_use, using_engine
+from onlinevi.runs.shards.with_dask import sturdy
 
 ATTEMPTS = 3
 """After so many failed ones a shard is bad."""
@@ -90,7 +91,7 @@ class Crew:
         if attempts < 1:
             raise ValueError(f"attempts={attempts}: needs at least one")
         self._workers = workers
-        self._given = executor if isinstance(executor, Executor) else None
+        self._given = sturdy(executor) if isinstance(executor, Executor) else None
         self._make = self._processes if executor is None or isinstance(executor, Executor) else executor
         self._attempts, self._waiting = attempts, waiting
         self._executor: Executor | None = self._given
@@ -109,30 +110,30 @@ class Crew:
         if self._given is None and self._executor is not None:
             _end(self._executor, at_once=kind is not None)
 
-    @property
     def _at_once(self) -> int:
         """How many calls are under way at most: what waits in a dead worker is under suspicion too."""
-        from onlinevi.runs.shards.with_dask import threads_of
-
-        known = self._workers or getattr(self._executor, "_max_workers", None) or threads_of(self._executor)
+        known = self._workers or getattr(self._executor, "_max_workers", None) or getattr(self._executor, "threads", None)
         return known or 1 << 30
 
     def run(self, calls: Mapping[str, Call]) -> Iterator[tuple[str, Done]]:
         """Each shard's name and what came of it, as they come."""
         queue, suspects, tried, fatal = deque(calls), deque[str](), dict.fromkeys(calls, 0), dict.fromkeys(calls, 0)
         running: dict[Future[Outcome], str] = {}
+        if self._executor is None and calls:
+            self._executor = self._make()
+        at_once, alone = self._at_once(), False
         try:
             while queue or suspects or running:
                 lost: list[str] = []
-                while (waits := suspects or queue) and len(running) < (1 if suspects else self._at_once) and not lost:
+                alone = alone and bool(running)
+                while (waits := suspects or queue) and len(running) < (1 if suspects else at_once) and not (lost or alone):
+                    alone = waits is suspects
                     name = waits.popleft()
                     tried[name] += 1
                     try:
                         running[self._submit(calls[name])] = name
                     except BrokenExecutor:
                         lost = [name]
-                    if waits is suspects:
-                        break
                 if not lost:
                     with self._waiting():
                         ended, _ = wait(running, return_when=FIRST_COMPLETED)

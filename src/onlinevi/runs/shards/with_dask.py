@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pickle
-from concurrent.futures import Executor
+from concurrent.futures import Executor, Future, InvalidStateError
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -80,10 +81,43 @@ def dask_cluster(address: str) -> tuple[Executor, Any]:
     except ModuleNotFoundError as error:
         raise ModuleNotFoundError(MISSING) from error
     client = Client(address, timeout="10s")
-    return client.get_executor(pure=False), client
+    return client.get_executor(), client
 
 
-def threads_of(executor: Any) -> int | None:
-    """How many calls a cluster runs at once; None of another executor."""
-    client: Any = getattr(executor, "_client", None)
-    return sum(client.nthreads().values()) if hasattr(client, "nthreads") else None
+class OfClient(Executor):
+    """A cluster as an executor whose futures always come to an end.
+
+    Those of ``Client.get_executor()`` wait for ever where a worker dies while its result is fetched.
+    """
+
+    def __init__(self, client: Any, settings: dict[str, Any]) -> None:
+        self._client, self._settings = client, settings
+
+    def submit(self, fn: Any, /, *args: Any, **named: Any) -> Future[Any]:
+        future: Future[Any] = Future()
+        task = self._client.submit(fn, *args, **named, **self._settings)
+        future.add_done_callback(lambda own: task.cancel() if own.cancelled() else None)
+        task.add_done_callback(lambda done: _pass_on(done, future))
+        return future
+
+    @property
+    def threads(self) -> int:
+        """How many calls it runs at once."""
+        return sum(self._client.nthreads().values())
+
+
+def _pass_on(task: Any, future: Future[Any]) -> None:
+    """What a task has brought, or why it has brought nothing; called in a thread of its own."""
+    with suppress(InvalidStateError):  # cancelled since
+        try:
+            future.set_result(task.result())
+        except InvalidStateError:
+            raise
+        except BaseException as error:
+            future.set_exception(error)
+
+
+def sturdy(executor: Executor) -> Executor:
+    """The executor, that of a Dask client in another form."""
+    client, settings = getattr(executor, "_client", None), getattr(executor, "_kwargs", {})
+    return OfClient(client, {"pure": False} | settings) if hasattr(client, "nthreads") else executor
