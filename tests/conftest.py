@@ -45,6 +45,15 @@ def engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> I
         yield
 
 
+@pytest.fixture
+def losses_in_python(engine: None) -> Iterator[None]:
+    """For tests that compare with other processes, to the bit: these know nothing of quick losses."""
+    from helpers import quick_losses
+
+    with quick_losses.of_tests(wanted=False):
+        yield
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """What compiles comes first: it takes longest, and what comes last should be short."""

@@ -17,6 +17,7 @@ from onlinevi.adapters.cli import main
 from onlinevi.runs import load_job
 
 pytest.importorskip("pyarrow", reason='pyarrow is missing: pip install "onlinevi[files]"')
+pytestmark = pytest.mark.usefixtures("losses_in_python")
 
 
 @pytest.fixture

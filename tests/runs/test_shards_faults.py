@@ -19,6 +19,8 @@ from helpers.killed_shards import LEARNER, play, shards_of_rows
 
 from onlinevi.runs import BadShard, Settings, learn_shards
 
+pytestmark = pytest.mark.usefixtures("losses_in_python")
+
 
 def killing(marker: Path | None, source: Any) -> Any:
     """Ends its process at once: the first time, or where there is no marker to leave, always."""
