@@ -17,7 +17,7 @@ from onlinevi.data.rows import (
     blocks,
     column_names,
     one_row,
-    typed,
+    typed_row,
 )
 from onlinevi.data.schema import (
     BUCKET,
@@ -110,5 +110,5 @@ __all__ = [
     "replace_file",
     "replace_text",
     "spare_pandas",
-    "typed",
+    "typed_row",
 ]

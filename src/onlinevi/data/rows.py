@@ -185,17 +185,22 @@ class SpreadRows(DenseRows):
         return filled
 
 
-DOUBLE = np.dtype(np.float64)
-
-
 def as_row(x: Any) -> NDArray[Any]:
     """One row, or rows in a plain array: numbers, and NaN where a mask hides them."""
-    if type(x) is np.ndarray and x.dtype is DOUBLE:  # what nearly all events are: told at a glance
-        return x
     array = _unmasked(x)
     if array.dtype.kind not in "fiub" and array.size and not all(map(_is_real, array.flat)):
         raise TypeError(f"x holds {array.dtype}, such as {array.flat[0]!r}: needs real numbers")
     return array
+
+
+DOUBLE = np.dtype(np.float64)
+
+
+def typed_row(x: Any, dtype: str) -> NDArray[Any]:
+    """One row of this type. What nearly all events are is told at a glance."""
+    if type(x) is np.ndarray and x.dtype is DOUBLE and dtype == "float64" and x.flags.c_contiguous:
+        return x
+    return typed(as_row(x), dtype)
 
 
 def as_rows(X: Any, *, filled: bool = False, dtype: str | None = None) -> Rows:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from onlinevi.beliefs import Family, MeanField, Point
-from onlinevi.data import Rows, as_events, as_row, as_rows, blocks, one_row, typed
+from onlinevi.data import Rows, as_events, as_row, as_rows, blocks, one_row, typed_row
 from onlinevi.engine import SUM, Step, Vector
 from onlinevi.engine import loop as linear
 from onlinevi.learners.base import BadRow, Learner
@@ -142,7 +142,7 @@ class Linear(Learner[State]):
     def update(self, state: State, x: Any, y: float, weight: float = 1.0) -> tuple[State, Step]:
         """Learn from one event. The state given is left as it is; the step says what was predicted before ``y`` was used."""
         plan = self._check(state)
-        row = typed(as_row(x), plan.dtype)
+        row = typed_row(x, plan.dtype)
         if row.shape != (plan.dim,):
             raise ValueError(f"x has shape {row.shape}: needs ({plan.dim},), one value a feature")
         array, record, label = state.array.copy(), np.empty((1, 3)), np.empty(1)
