@@ -10,6 +10,7 @@ from concurrent.futures import Executor, Future, InvalidStateError, ProcessPoolE
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
 from functools import partial
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -115,16 +116,21 @@ def test_only_who_is_alone_with_a_dead_worker_is_blamed(deadly: str) -> None:
         executor.shutdown()
 
 
+def one_process() -> ProcessPoolExecutor:
+    """No fork of this process, which has threads of others' making, JAX's among them."""
+    return ProcessPoolExecutor(1, get_context("forkserver"))
+
+
 def test_an_executor_that_was_given_is_not_replaced_but_one_that_is_made_is(tmp_path: Path, expected: bytes) -> None:
     shards = shards_of_rows(5, 0.0)
     shards[2] = partial(killing, tmp_path / "killed", shards[2])
-    with ProcessPoolExecutor(1) as executor, pytest.raises(RuntimeError, match="give a function that makes an executor"):
+    with one_process() as executor, pytest.raises(RuntimeError, match="give a function that makes an executor"):
         learn_shards(LEARNER, shards, executor)
     (tmp_path / "killed").unlink()
     made: list[Executor] = []
 
     def make() -> Executor:
-        made.append(ProcessPoolExecutor(1))
+        made.append(one_process())
         return made[-1]
 
     assert learn_shards(LEARNER, shards, make).state.alone().array.tobytes() == expected
