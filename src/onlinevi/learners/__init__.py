@@ -12,7 +12,7 @@ from onlinevi.learners.described import CheckpointError, Described, Stored
 from onlinevi.learners.event_buffer import EventBuffer, StateBuffer, buffer_for
 from onlinevi.learners.inputs import CENTRED, UNCENTRED, Inputs, InputState, RawWeights, moments_of
 from onlinevi.learners.kernels import kernel
-from onlinevi.learners.linear import Linear, learn, reason
+from onlinevi.learners.linear import Linear, learn
 from onlinevi.learners.one_vs_rest import OneVsRest, OneVsRestState
 from onlinevi.learners.pool import (
     AdaHedge,
@@ -33,6 +33,7 @@ from onlinevi.learners.pool import (
     tempering,
 )
 from onlinevi.learners.prepare import Prepare, PrepareState
+from onlinevi.learners.refusals import reason
 from onlinevi.learners.reliable import Reliability, reliability
 from onlinevi.learners.state import Plan, State
 from onlinevi.learners.store import Saved, load, pack, register, save, unpack

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from onlinevi.beliefs import Family, MeanField, Point
-from onlinevi.data import Rows, as_events, as_row, as_rows, blocks, one_row, typed_row
+from onlinevi.data import Rows, as_events, as_row, as_rows, blocks, typed_row
 from onlinevi.engine import SUM, Step, Vector
 from onlinevi.engine import loop as linear
 from onlinevi.learners.base import BadRow, Learner
@@ -26,7 +26,8 @@ from onlinevi.learners.described import (
     put_numbers,
     sizes_of,
 )
-from onlinevi.learners.state import EXPLODED, Plan, State, aligned_copy, magnitude_at_most
+from onlinevi.learners.refusals import reason, refusal
+from onlinevi.learners.state import Plan, State, aligned_copy, magnitude_at_most
 from onlinevi.learners.trace import Events, Forecast, Record, Recorder, Trace
 from onlinevi.losses import Loss
 from onlinevi.rules import Rule
@@ -129,7 +130,7 @@ class Linear(Learner[State]):
         record = np.empty((rows.count, 3))
         array, used = run_block(plan, rows, y, weights, 0, rows.count, state.array, record)
         if used < rows.count:
-            raise _refusal(plan, rows, y, weights, used)
+            raise refusal(plan, rows, y, weights, used)
         return State(array, plan), Events(*record.T)
 
     def foresee(self, state: State, X: Any) -> Events:
@@ -374,7 +375,7 @@ def _run(learner: Linear, state: State, rows: Rows, y: Any, weights: Any, record
             recorder.add(buffer[: int(array[SUM.count]) - state.count])
             state = State(array, plan)
             if used < stop:
-                raise _refusal(plan, rows, labels, weights, used)
+                raise refusal(plan, rows, labels, weights, used)
     except (BadRow, KeyboardInterrupt) as stopped:
         stopped.trace = recorder.finish(state)  # type: ignore[union-attr]
         raise
@@ -400,36 +401,6 @@ def run_block(
         return array, used
     recorded = int(array[SUM.count] - before[SUM.count])
     return run_block(plan, rows, labels, weights, middle, stop, array, buffer[recorded:] if len(buffer) else buffer)
-
-
-def _refusal(plan: Plan, rows: Rows, labels: Vector, weights: Vector, row: int) -> BadRow:
-    weight = float(weights[row]) if len(weights) else 1.0
-    return BadRow(row, reason(plan, one_row(rows, row), float(labels[row]), weight))
-
-
-def reason(plan: Plan, row: Vector, label: float, weight: float) -> str:
-    """Why the compiled loop refused a row."""
-    single = plan.dtype == "float32"
-    if not (np.isfinite(weight) and weight >= 0.0):
-        return f"weight {weight}: a weight must be ≥ 0 and finite"
-    bad = np.flatnonzero(np.isinf(row) if plan.missing else ~np.isfinite(row))
-    if len(bad):
-        ways = (
-            "set Linear(missing=True), drop the row, or fill it in" if np.isnan(row[bad[0]]) else "drop the row, or fill it in"
-        )
-        ways += " (in float32 all beyond 3.4e38 is infinite)" if single and np.isinf(row[bad[0]]) else ""
-        return f"feature {bad[0]} is {row[bad[0]]}: needs finite numbers; {ways}"
-    if not plan.loss.valid_label(np.float64(label), *plan.parameters):
-        return plan.loss.refuse_label(label)
-    largest = np.nanmax(np.abs(row), initial=0.0)
-    seen = f"(label {label}, largest feature {largest:.3g})"
-    if plan.family.correlated:
-        return (
-            f"the step would overflow, or the belief has become {EXPLODED:,.0f} times as wide as its prior {seen}: "
-            f"{plan.loss.overflow_hint}, lower the rate, ridge or prior_std, or use NGVI() or Implicit(), which never widen"
-        )
-    ways = f"{plan.loss.overflow_hint}, {'lower the rate, or use float64' if single else 'or lower the rate'}"
-    return f"the step would overflow {seen}: {ways}"
 
 
 _NO_WEIGHTS = np.empty(0)

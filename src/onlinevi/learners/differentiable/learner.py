@@ -17,7 +17,8 @@ from onlinevi.learners.described import CheckpointError, Described, Stored
 from onlinevi.learners.differentiable.gradients import Linearised, MonteCarlo
 from onlinevi.learners.differentiable.loop import check_model, play, predict
 from onlinevi.learners.differentiable.weights import Layout, Model, ModelPlan, ModelState, ModelTrace, Params
-from onlinevi.learners.linear import Linear, forecast_of, reason
+from onlinevi.learners.linear import Linear, forecast_of
+from onlinevi.learners.refusals import reason
 from onlinevi.learners.trace import Events, Forecast, Record, Recorder, Trace
 from onlinevi.losses import Loss
 from onlinevi.rules import Rule

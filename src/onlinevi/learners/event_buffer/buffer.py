@@ -13,9 +13,10 @@ from onlinevi.learners.event_buffer.loops import REFUSED, Sizes
 from onlinevi.learners.inputs import InputState
 from onlinevi.learners.inputs.state import UNCENTRED
 from onlinevi.learners.kernels import kernel
-from onlinevi.learners.linear import Linear, reason
+from onlinevi.learners.linear import Linear
 from onlinevi.learners.one_vs_rest import OneVsRest, OneVsRestState
 from onlinevi.learners.prepare import Prepare, PrepareState
+from onlinevi.learners.refusals import reason
 from onlinevi.learners.state import State
 
 

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from onlinevi.data import Rows, one_row
 from onlinevi.engine import RECORD, Function, Vector, many_passes
 from onlinevi.learners.kernels import kernel
-from onlinevi.learners.linear import reason
 from onlinevi.learners.pool.threads import ALONE, Threads
+from onlinevi.learners.refusals import reason
 from onlinevi.learners.state import Plan, State
 
 
