@@ -227,5 +227,7 @@ def test_a_bad_row_stops_behind_the_rows_before_it(rows: Path, tmp_path: Path, c
     assert main([*call, "--bad-rows", "skip", "--resume"]) == 0
     summary = told(capsys)
     assert (summary["events"], summary["bad_rows"]) == (ROWS - 3, 3)
+    joins = load_job(tmp_path / "out" / "model.ovi").joins
     assert main([*call, "--bad-rows", "skip"]) == 0
     assert told(capsys)["average_loss"] == summary["average_loss"]
+    assert load_job(tmp_path / "out" / "model.ovi").joins == joins, "names behind the bad row joined where they came"

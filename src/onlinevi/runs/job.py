@@ -126,13 +126,20 @@ class Job:
 
     def take(self, batch: Batch, position: Position) -> None:
         """Predict the rows of a batch and learn from them; ``position`` is that of the stream behind it."""
+        before = self.schema
         try:
-            schema, rows = encode(self.schema, batch, self.rejected)
+            schema, rows = encode(before, batch, self.rejected)
         except BadInput as stopped:
             if stopped.refused is not None:
                 self._take_before(stopped.refused.row, batch, position)
             raise
-        self.learn(batch.source, schema, rows, position)
+        try:
+            self.learn(batch.source, schema, rows, position)
+        except BadInput:  # a refusal of the learner: names behind the row that it stopped at have not come yet
+            if self.position is not None and self.prepared_by is None:
+                good = int(np.searchsorted(batch.rows, self.position.rows))
+                self.schema = encode(before, batch.slice(0, good), Rejected("skip"))[0] if good else before
+            raise
 
     def learn(self, source: str, schema: Schema, rows: Encoded, position: Position) -> None:
         """The same for rows that have been encoded, with the schema that they brought."""
