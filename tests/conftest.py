@@ -21,6 +21,9 @@ os.environ["ONLINEVI_ENGINE"] = "interpreted"
 # Tests start Python by the dozen: where no bytecode is kept, each start reads the whole package anew.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
+# JAX compiles small networks for short streams here: what its optimiser takes is more than what it saves.
+os.environ["JAX_DISABLE_MOST_OPTIMIZATIONS"] = "1"
+
 # The compiler colours the message of every type that does not fit, and most are never shown; before numba is imported.
 os.environ["NUMBA_DISABLE_ERROR_MESSAGE_HIGHLIGHTING"] = "1"
 
@@ -57,8 +60,14 @@ def losses_in_python(engine: None) -> Iterator[None]:
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """What compiles comes first: it takes longest, and what comes last should be short."""
+    for item in items:
+        if isinstance(item, pytest.DoctestItem) and item.path.match(DEFAULTS):
+            item.add_marker(pytest.mark.compiled)
     items.sort(key=lambda item: item.get_closest_marker("compiled") is None)
 
+
+DEFAULTS = "onlinevi/learners/default/*.py"
+"""Examples of the default in docstrings: twenty learners, whose loops other tests compile anyway."""
 
 COMPILED = re.compile(r"^@pytest\.mark\.compiled\n(?:[@ )\]].*\n)*?def (test_\w+)", re.MULTILINE)
 
@@ -67,7 +76,8 @@ COMPILED = re.compile(r"^@pytest\.mark\.compiled\n(?:[@ )\]].*\n)*?def (test_\w+
 def compiled_tests(path: Path) -> tuple[str, ...]:
     """How the names of the tests that compile begin, by the source, for a scheduler sees no marks; with nothing, if all do."""
     source = path.read_text(encoding="utf-8")
-    return ("",) if "pytestmark = pytest.mark.compiled" in source else tuple(f"::{name}" for name in COMPILED.findall(source))
+    all_do = path.match(DEFAULTS) or "pytestmark = pytest.mark.compiled" in source
+    return ("",) if all_do else tuple(f"::{name}" for name in COMPILED.findall(source))
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -34,8 +34,8 @@ def test_the_toy_stream_in_four_shards() -> None:
 
 def test_no_split_breaks_it() -> None:
     """``experiments/adversary_shards.py`` has ten thousand."""
-    verdicts = [verdict for seed in range(20_000, 20_300) if (verdict := trial(seed)) is not None]
-    assert len(verdicts) > 280
+    verdicts = [verdict for seed in range(20_000, 20_060) if (verdict := trial(seed)) is not None]
+    assert len(verdicts) > 55
     assert not any(verdict.broken or verdict.above_sum for verdict in verdicts)
     assert max(verdict.ratio for verdict in verdicts) > 0.9
 

@@ -168,7 +168,7 @@ def test_pauses_of_a_pipe_change_nothing(rows: Path, tmp_path: Path) -> None:
     for number, own in enumerate([None, content, content, content.rstrip(b"\n")]):
         said = tmp_path / f"{number}.csv"
         call = [sys.executable, "-m", "onlinevi", "run", "-" if own else str(rows), "--target", "sold", "--rule", "implicit"]
-        call += ["--predictions", str(said), "--json", "--no-hindsight", "--look", "100"]
+        call += ["--loss", "hinge", "--predictions", str(said), "--json", "--no-hindsight", "--look", "100"]
         if own is None:
             ran = subprocess.run(call, capture_output=True, check=False)
         else:
@@ -181,7 +181,7 @@ def test_pauses_of_a_pipe_change_nothing(rows: Path, tmp_path: Path) -> None:
 
 def test_what_a_pipe_is_waited_for_is_said(rows: Path) -> None:
     lines = rows.read_bytes().splitlines(keepends=True)
-    call = [sys.executable, "-m", "onlinevi", "run", "-", "--target", "sold", "--rule", "implicit", "--json"]
+    call = [sys.executable, "-m", "onlinevi", "run", "-", "--target", "sold", "--rule", "implicit", "--loss", "hinge", "--json"]
     read, write = os.pipe()
     with subprocess.Popen(call, stdin=read, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as child:
         os.close(read)

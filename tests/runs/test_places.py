@@ -16,7 +16,7 @@ from onlinevi.runs import Places, load_job, refuse_overwriting
 
 pytest.importorskip("pyarrow", reason='pyarrow is missing: pip install "onlinevi[files]"')
 
-RUN = ["--target", "sold", "--rule", "implicit"]
+RUN = ["--target", "sold", "--rule", "implicit", "--loss", "hinge"]
 
 
 @pytest.fixture

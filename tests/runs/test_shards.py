@@ -16,7 +16,6 @@ from onlinevi.learners import unpack
 from onlinevi.runs import BadShard, Progress, Settings, learn_shards, load_job, save_job, shards_of, summarise
 
 pytest.importorskip("pyarrow", reason='pyarrow is missing: pip install "onlinevi[files]"')
-pytestmark = pytest.mark.usefixtures("losses_in_python")
 
 FULL = ovi.Linear(ovi.Squared(), ovi.NGVI(step=1.0), ovi.FullCovariance(box=None))
 PREPARED = ovi.Prepare(ovi.Inputs(), ovi.Linear(ovi.Logistic(), ovi.Implicit(), ovi.MeanField(box=None)))

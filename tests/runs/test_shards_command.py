@@ -17,7 +17,6 @@ from onlinevi.adapters.cli import main
 from onlinevi.runs import load_job
 
 pytest.importorskip("pyarrow", reason='pyarrow is missing: pip install "onlinevi[files]"')
-pytestmark = pytest.mark.usefixtures("losses_in_python")
 
 
 @pytest.fixture
@@ -32,7 +31,8 @@ def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-RUN = ["--target", "sold", "--rule", "implicit"]
+RUN = ["--target", "sold", "--rule", "implicit", "--loss", "hinge"]
+"""A loss that is quick in plain Python too: most of these run in processes of their own."""
 
 
 def test_a_pattern_is_shards(shop: Path, capsys: pytest.CaptureFixture[str]) -> None:
