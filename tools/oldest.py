@@ -15,7 +15,7 @@ import venv
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-USERS = ("data", "files", "nn", "paper", "plot", "report", "river", "sklearn")
+USERS = ("dask", "data", "files", "nn", "paper", "plot", "report", "river", "sklearn")
 """The extras that are no tools of ours."""
 
 
