@@ -13,7 +13,7 @@ from onlinevi.learners.event_buffer import EventBuffer, StateBuffer, buffer_for
 from onlinevi.learners.inputs import CENTRED, UNCENTRED, Inputs, InputState, RawWeights, moments_of
 from onlinevi.learners.kernels import kernel
 from onlinevi.learners.linear import Linear, learn
-from onlinevi.learners.one_vs_rest import OneVsRest, OneVsRestState
+from onlinevi.learners.one_vs_rest import OneVsRest, OneVsRestState, for_classes
 from onlinevi.learners.pool import (
     AdaHedge,
     Experts,
@@ -94,6 +94,7 @@ __all__ = [
     "family_of",
     "fixed",
     "flatten",
+    "for_classes",
     "kernel",
     "learn",
     "load",

@@ -10,7 +10,7 @@ from typing import Any, Literal, cast
 
 from onlinevi.data import FIRST_LOOK, MOST_CLASSES, Batch, Columns, Kind, Schema, Stream, Task, named_classes
 from onlinevi.engine import look_up
-from onlinevi.learners import Calibration, Inputs, Learner, OneVsRest, choose, family_of, losses_of
+from onlinevi.learners import Calibration, Inputs, Learner, choose, family_of, for_classes, losses_of
 from onlinevi.losses import Loss, Pinball, Target
 from onlinevi.rules import Rule
 
@@ -176,7 +176,7 @@ class Settings:
         inputs = Inputs(missing=self.missing == "nan", fixed=self.prepare_like is not None)
         family = None if self.family is None else family_of(self.family, self.rule)
         learner = choose(loss, self.rule, family, inputs, None if task.kind == "classes" else self.coverage)
-        return OneVsRest(learner, len(task.names)) if len(task.names) > 2 else learner
+        return for_classes(learner, len(task.names))
 
     def check_width(self, dim: int) -> None:
         """Refuse more columns, or covariances of them, than a machine has memory for."""

@@ -12,7 +12,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from onlinevi.adapters.sklearn.estimator import OnlineVIEstimator
 from onlinevi.beliefs import Family
 from onlinevi.engine import Vector
-from onlinevi.learners import Inputs, Learner, OneVsRest
+from onlinevi.learners import Inputs, Learner, for_classes
 from onlinevi.losses import Loss
 from onlinevi.rules import Rule
 
@@ -129,8 +129,7 @@ class OnlineVIClassifier(ClassifierMixin, OnlineVIEstimator):  # type: ignore[mi
         self._begin(X, horizon)
 
     def _learner(self) -> Learner[Any]:
-        own, number = super()._learner(), len(self.classes_)
-        return own if number == 2 else OneVsRest(own, number, grows=False)
+        return for_classes(super()._learner(), len(self.classes_), grows=False)
 
     def _labels(self, y: Any) -> Vector:
         """−1 and +1, or of more than two classes their numbers; a row of weight 0 may have a label of no class."""

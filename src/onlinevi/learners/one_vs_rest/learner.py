@@ -262,6 +262,11 @@ class OneVsRest(Learner[OneVsRestState]):
         return _columns([self.inner.said(self.inner.foresee(own, X)).prediction for own in each], X.shape[0])
 
 
+def for_classes(learner: Learner[Any], number: int, *, grows: bool = True) -> Learner[Any]:
+    """The learner that tells so many classes apart: itself, where there are two or it does so already, else one a class."""
+    return learner if number <= 2 or isinstance(learner, OneVsRest) else OneVsRest(learner, number, grows=grows)
+
+
 def _columns(scores: Sequence[Vector], count: int) -> Vector:
     """The scores of each class as a column; none where no class has come yet."""
     return np.column_stack(scores) if scores else np.empty((count, 0))

@@ -11,16 +11,13 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from onlinevi.guarantees import LossSums
-from onlinevi.learners import Inputs, InputState, Learner, OneVsRest, pack, unpack
+from onlinevi.learners import Inputs, InputState, Learner, for_classes, pack
 from onlinevi.learners.store import encode as as_json
 from onlinevi.runs.checkpoint import load_job
-from onlinevi.runs.job import Job, Origin
-from onlinevi.runs.merge import add_accounts
-from onlinevi.runs.metrics import LOSS
 from onlinevi.runs.run import SAME_COLUMNS
 from onlinevi.runs.settings import Settings
 from onlinevi.runs.shards.attempts import ATTEMPTS, Call, Crew, Done, call
-from onlinevi.runs.shards.fleet import BadShard, Fleet, Progress, ShardReport
+from onlinevi.runs.shards.fleet import BadShard, Fleet, Learned, Progress, ShardReport
 from onlinevi.runs.shards.kept import Kept
 from onlinevi.runs.shards.matrices import MatrixWork
 from onlinevi.runs.shards.preparation import with_fixed_inputs
@@ -158,9 +155,7 @@ def _table_work(drive: _Drive, learner: Learner[Any] | None, settings: Settings,
         fixed = replace(settings, prepare_like=settings.prepare_like or "shards")
         work = TableWork(settings, bad_rows, schema, fixed.learner(schema.task))
     else:
-        several = len(schema.task.names) > 2 and not isinstance(learner, OneVsRest)
-        own = OneVsRest(learner, len(schema.task.names)) if several else learner
-        work = TableWork(settings, bad_rows, schema, with_fixed_inputs(own))
+        work = TableWork(settings, bad_rows, schema, with_fixed_inputs(for_classes(learner, len(schema.task.names))))
     return work if model is None else work.sharing(schema, model.state.inputs)
 
 
@@ -202,7 +197,7 @@ class _Drive:
             sizes = {name: work.rows_of(one) for name, one in found.items()}
             if work.must_survey:
                 work = work.prepared([found[shard.name] for shard in self._left])
-        start, state, learned, losses = None, None, [], list[LossSums]()
+        start, state, learned, losses = None, None, list[Learned](), list[LossSums]()
         for number in range(rounds):
             calls = {
                 shard.name: call(work.learn, shard, _part(sizes.get(shard.name), number, rounds), start)
@@ -210,16 +205,14 @@ class _Drive:
             }
             stage = "learned from" if rounds == 1 else f"learned from, round {number + 1} of {rounds}"
             found = self._stage(f"round-{number + 1}", stage, calls, partial(self._account, work))
-            jobs = [found[shard.name] for shard in self._left]
-            states = [own for own, events, _ in jobs if events]
-            losses += [sums for _, _, sums in jobs if sums is not None]
-            learned += [own for own, _, _ in jobs]
-            if states:
-                state = work.learner.merge([own.state for own in states], *(() if state is None else (state,)))
+            learned += (news := [found[shard.name] for shard in self._left if found[shard.name] is not None])
+            losses += [LossSums(**one.losses) for one in news if one.losses is not None]
+            if states := [one.state for one in news if one.events]:
+                state = work.learner.merge(states, *(() if state is None else (state,)))
                 start = pack(work.learner, state) if number + 1 < rounds else None
         if state is None:
             raise ValueError("no shard has a row that can be used")
-        job = _merged_job(work, state, learned) if isinstance(work, TableWork) else None
+        job = work.job_of_all(state, learned)
         reports = tuple(self._reports.values())
         return Fleet(work.learner, state, reports, rounds, looked_ahead, tuple(losses), self._kept, job)
 
@@ -264,22 +257,15 @@ class _Drive:
             attempts=max(report.attempts, done.attempts),
         )
 
-    def _account(self, work: Work, name: str, content: bytes) -> tuple[Any, int, LossSums | None]:
-        """What a shard has learned, its events and its losses; its report has them too."""
+    def _account(self, work: Work, name: str, content: bytes) -> Learned | None:
+        """What a shard has learned, if it had a row; its report tells of it."""
         if not content:
-            return None, 0, None
-        if isinstance(work, TableWork):
-            own: Any = work.learned(content, name)
-            events, paid, refused = own.metrics.count, float(own.metrics.totals[LOSS]), own.rejected.count
-            losses = own.notes["losses"]
-        else:
-            own = unpack(content)
-            events, paid, refused, losses = (own.extra[part] for part in ("events", "loss", "refused", "losses"))
-        report = self._reports[name]
+            return None
+        own, report = work.learned(content, name), self._reports[name]
         self._reports[name] = report._replace(
-            events=report.events + events, loss=report.loss + paid, refused=report.refused + refused
+            events=report.events + own.events, loss=report.loss + own.loss, refused=report.refused + own.refused
         )
-        return own, events, None if losses is None else LossSums(**losses)
+        return own
 
     def _tell(self, words: str, done: int, total: int) -> None:
         if self._watch is not None:
@@ -297,17 +283,3 @@ def _part(rows: int | None, number: int, rounds: int) -> tuple[int, int] | None:
     if rounds == 1 or rows is None:
         return None
     return rows * number // rounds, rows * (number + 1) // rounds
-
-
-def _merged_job(work: TableWork, state: Any, jobs: Sequence[Job]) -> Job:
-    """The model of all shards, with what is told of their rows."""
-    merged = work.job()
-    merged.state = state
-    add_accounts(merged, jobs)
-    origins: dict[str, Origin] = {}
-    for job in jobs:
-        for origin in job.origins:
-            first = origins.get(origin.position.source, origin).first
-            origins[origin.position.source] = Origin(min(first, origin.first), origin.position)
-    merged.merged = tuple(origins.values())
-    return merged

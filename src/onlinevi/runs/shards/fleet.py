@@ -25,6 +25,20 @@ class BadShard(ValueError):
         return BadShard, (self.name, self.reason)
 
 
+class Learned(NamedTuple):
+    """What one shard has taught."""
+
+    state: Any
+    events: int
+    loss: float
+    """Σ loss of its decisions."""
+    refused: int
+    losses: dict[str, Any] | None
+    """The sums of its losses, as ``LossSums`` has them."""
+    job: Job | None = None
+    """Where its columns have names: what is told of its rows."""
+
+
 class ShardReport(NamedTuple):
     """What became of one shard."""
 

@@ -12,6 +12,7 @@ from onlinevi.data import as_events
 from onlinevi.engine import Vector
 from onlinevi.guarantees import LossSums
 from onlinevi.learners import BadRow, Inputs, InputState, Learner, pack, unpack
+from onlinevi.runs.shards.fleet import Learned
 from onlinevi.runs.shards.preparation import with_fixed_inputs
 from onlinevi.runs.shards.sources import Shard, as_blocks
 
@@ -99,6 +100,15 @@ class MatrixWork:
         events = state.count - begun[0]
         facts = {"events": events, "loss": float(state.loss - begun[1]), "refused": refused, "first": first}
         return pack(self.learner, state, extra=facts | {"losses": _plain(losses)})
+
+    @staticmethod
+    def learned(content: bytes, name: str) -> Learned:
+        """What ``learn`` has given."""
+        own = unpack(content)
+        return Learned(own.state, *(own.extra[part] for part in ("events", "loss", "refused", "losses")))
+
+    def job_of_all(self, state: Any, shards: Sequence[Learned]) -> None:
+        """Rows of numbers have no file that could go on: there is none."""
 
     def _begun(self, X: Any) -> Any:
         state = self.learner.init(X.shape[1], self.horizon, sparse=hasattr(X, "tocsr"))

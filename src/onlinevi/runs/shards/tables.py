@@ -12,9 +12,12 @@ from onlinevi.engine import Vector
 from onlinevi.guarantees import LossSums
 from onlinevi.learners import Forecast, Inputs, InputState, Learner, pack, unpack
 from onlinevi.runs.checkpoint import pack_job, unpack_job
-from onlinevi.runs.job import Job, begin
+from onlinevi.runs.job import Job, Origin, begin
+from onlinevi.runs.merge import add_accounts
+from onlinevi.runs.metrics import LOSS
 from onlinevi.runs.rejected import Rejected
 from onlinevi.runs.settings import Settings
+from onlinevi.runs.shards.fleet import Learned
 from onlinevi.runs.shards.preparation import Survey, add_rows, open_to_all_names, united
 from onlinevi.runs.shards.sources import Shard, as_source
 
@@ -102,9 +105,24 @@ class TableWork:
         return job
 
     @staticmethod
-    def learned(content: bytes, name: str) -> Job:
+    def learned(content: bytes, name: str) -> Learned:
         """What ``learn`` has given."""
-        return unpack_job(content, name)
+        job = unpack_job(content, name)
+        paid = float(job.metrics.totals[LOSS])
+        return Learned(job.state, job.metrics.count, paid, job.rejected.count, job.notes["losses"], job)
+
+    def job_of_all(self, state: Any, shards: Sequence[Learned]) -> Job:
+        """The model of all shards, with what is told of their rows."""
+        merged, jobs = self.job(), [shard.job for shard in shards if shard.job is not None]
+        merged.state = state
+        add_accounts(merged, jobs)
+        origins: dict[str, Origin] = {}
+        for job in jobs:
+            for origin in job.origins:
+                first = origins.get(origin.position.source, origin).first
+                origins[origin.position.source] = Origin(min(first, origin.first), origin.position)
+        merged.merged = tuple(origins.values())
+        return merged
 
 
 @contextmanager
