@@ -14,6 +14,7 @@ from helpers.run_files import write_rows
 
 import onlinevi as ovi
 from onlinevi.adapters.cli import main
+from onlinevi.data.formats import base
 from onlinevi.runs import compare, plot_comparison
 from onlinevi.runs.compare import Comparison
 from onlinevi.runs.run import Stopper
@@ -21,15 +22,16 @@ from onlinevi.runs.settings import Settings
 
 pytest.importorskip("pyarrow", reason='pyarrow is missing: pip install "onlinevi[files]"')
 
-pytestmark = pytest.mark.compiled
-
 RULES = ("svb", "implicit")
+COUNT = 1300
 
 
 @pytest.fixture
-def rows(tmp_path: Path) -> Path:
+def rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Two batches, and names that come late."""
+    monkeypatch.setattr(base, "CHUNK", 1 << 15)
     path = tmp_path / "rows.csv"
-    write_rows(path, 9000)  # two batches, and names that come late
+    write_rows(path, COUNT)
     return path
 
 
@@ -42,9 +44,9 @@ def test_each_rule_does_as_in_a_run_of_its_own(
     rows: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], more: list[str]
 ) -> None:
     lines = rows.read_text().splitlines(keepends=True)
-    lines[1001] = "1e200,0,t0,yes\n"  # refused by the learners
-    lines[2001] = "1,0,t0,maybe\n"  # by the label
-    lines[2501] = "1,0\n"  # by the reader
+    lines[401] = "1e200,0,t0,yes\n"  # refused by the learners
+    lines[1101] = "1,0,t0,maybe\n"  # by the label
+    lines[1201] = "1,0\n"  # by the reader
     rows.write_text("".join(lines[: 60 if more else None]))
     call = [str(rows), "--target", "sold", "--bad-rows", "skip", *more, "--json"]
     assert main(["compare", *call, "--rules", ",".join(RULES), "--out", str(tmp_path / "all")]) == 0
@@ -63,7 +65,7 @@ def test_each_rule_does_as_in_a_run_of_its_own(
 
 
 def test_numbers_have_a_coverage(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    X = np.random.default_rng(1).standard_normal((400, 2))
+    X = np.random.default_rng(1).standard_normal((120, 2))
     y = 50.0 + X @ [3.0, -1.0]
     path = tmp_path / "n.csv"
     path.write_text("a,b,price\n" + "\n".join(f"{a!r},{b!r},{c!r}" for a, b, c in np.column_stack([X, y]).tolist()))
@@ -86,7 +88,7 @@ def test_what_stops_one_rule_leaves_the_others_alone(
             if state.count == 40 and not refused:
                 refused.append(True)
                 raise ovi.BadRow(0, "not this one")
-            if state.count >= 5000:
+            if state.count >= 1000:
                 raise FloatingPointError("too much")
         return learn(learner, state, X, y, **options)
 
@@ -97,7 +99,7 @@ def test_what_stops_one_rule_leaves_the_others_alone(
     assert after["implicit"] | {"seconds": 0} == before["implicit"] | {"seconds": 0}
     assert (after["svb"]["refused"], after["svb"]["out"], before["svb"]["out"]) == (1, True, False)
     assert "too much" in after["svb"]["why"]
-    assert 5000 <= after["svb"]["events"] < 9000
+    assert 1000 <= after["svb"]["events"] < COUNT
     assert after["oga"]["events"] == 0
     assert "oga has no step" in after["oga"]["why"]
     assert list(after) == ["implicit", "svb", "oga"], "those that are out come last"
@@ -122,17 +124,17 @@ def test_a_stop_leaves_the_table_so_far(
     assert "Interrupted" in capsys.readouterr().out
     document = json.loads((tmp_path / "out" / "compare.json").read_text())
     assert document["stopped"] == "interrupted"
-    assert 0 < document["rules"][0]["events"] < 9000
+    assert 0 < document["rules"][0]["events"] < COUNT
 
 
 def test_a_bad_row_stops_all_behind_the_same_rows(rows: Path, capsys: pytest.CaptureFixture[str]) -> None:
     lines = rows.read_text().splitlines(keepends=True)
-    lines[1501] = "1,0,t0,maybe\n"
+    lines[1101] = "1,0,t0,maybe\n"
     rows.write_text("".join(lines))
     assert main(["compare", str(rows), "--target", "sold", "--rules", "implicit,svb", "--json"]) == 2
     printed = capsys.readouterr()
-    assert "row 1500" in printed.err
-    assert [own["events"] for own in json.loads(printed.out)["rules"]] == [1500, 1500]
+    assert "row 1100" in printed.err
+    assert [own["events"] for own in json.loads(printed.out)["rules"]] == [1100, 1100]
 
 
 def test_wrong_calls_are_answered(rows: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
