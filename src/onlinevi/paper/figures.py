@@ -71,7 +71,7 @@ def _guaranteed(name: str, guarantees: Sequence[Guarantee]) -> Chart:
         lines.append(Line(f"{own.rule}, certificate", role, own.steps, own.certificate, dash="dash", width=1.4))
         if own.theorem is not None:
             lines.append(Line(f"{own.rule}, theorem", role, own.steps, own.theorem, dash="dot", width=1.4))
-    return _log_log(name, PANELS[name].title, "a step", lines)
+    return _log_log(name, PANELS[name].title, "regret a step", lines)
 
 
 def _divergences(exact: ExactPosterior) -> Chart:
