@@ -81,10 +81,10 @@ def reproduce(
     """Repeat the paper's experiments, and write the figure, the table, the results and a verdict on each claim.
 
     ``data`` and ``rules`` choose among the panels and rules, by default all. ``scaling`` and ``network`` say how the settings
-    that the paper leaves open are read; the other readings (``READINGS``) are run too, with ``beside`` orders each, and
-    shown in one table. A data set that cannot be had is left out and said in the results, unless it was named. Finished
-    runs are kept in out/runs, so a second call goes on after the first; the numbers are the same bits whatever ``jobs``,
-    the number of threads.
+    that the paper leaves open are read; the other readings (``READINGS``) are run too, the long panels with ``beside`` of
+    the orders, and shown in one table; ``beside=0`` leaves them out. A data set that cannot be had is left out and said in
+    the results, unless it was named. Finished runs are kept in out/runs, so a second call goes on after the first; the
+    numbers are the same bits whatever ``jobs``, the number of threads.
     """
     start, out = time.perf_counter(), Path(out)
     names, rule_names = _known(data, PANELS, "data"), _known(rules, RULES, "rules")
@@ -96,15 +96,15 @@ def reproduce(
     _require("matplotlib", *(["jax"] if "california" in names else []))
     missing = _missing(names, named=data is not None)
     names = [name for name in names if name not in missing]
-    # The toy data are never scaled: the other readings share their runs.
-    scalable = [name for name in names if not PANELS[name].drawn]
-    others = [other for other in READINGS if other != reading] if scalable and beside else []
     threads, folder, watch = jobs or os.cpu_count() or 1, OutcomeFolder(out / "runs"), watch or Silent()
-    main = _Work(folder, reading, threads, watch, names, rule_names, seeds, sheets=True)
-    works = {other: _Work(folder, other, threads, watch, scalable, rule_names, beside, sheets=False) for other in others}
+    main = _Work(folder, reading, threads, watch, dict.fromkeys(names, seeds), rule_names, sheets=True)
+    # The toy data are never scaled: the other readings share their runs.
+    orders = {name: min(seeds, beside) if PANELS[name].long else seeds for name in names if not PANELS[name].drawn}
+    others = [other for other in READINGS if other != reading] if orders and beside else []
+    works = {other: _Work(folder, other, threads, watch, orders, rule_names, sheets=False) for other in others}
     watch.plan(sum(work.size for work in (main, *works.values())))
     runs, exact, guarantees = main.all()
-    drawn = [run for run in runs if PANELS[run.data].drawn and run.seed < beside]
+    drawn = [run for run in runs if PANELS[run.data].drawn]
     found = {other: drawn + work.all()[0] for other, work in works.items()}
     claims = judge(runs)
     extra = {
@@ -147,23 +147,30 @@ class _Work:
     """The runs of one reading, over several threads: the compiled loops release Python's lock."""
 
     def __init__(
-        self, folder: OutcomeFolder, reading: Reading, threads: int, watch: Watcher,
-        names: Sequence[str], rules: Sequence[str], seeds: int, *, sheets: bool,
-    ) -> None:  # fmt: skip
+        self,
+        folder: OutcomeFolder,
+        reading: Reading,
+        threads: int,
+        watch: Watcher,
+        orders: Mapping[str, int],
+        rules: Sequence[str],
+        *,
+        sheets: bool,
+    ) -> None:
         self.folder, self.reading, self.threads, self.watch = folder, reading, threads, watch
         self._plain: dict[tuple[str, int], Stream] = {}
         self._ordered: dict[tuple[str, int], Stream] = {}
         self._lock, self._stopped = threading.Lock(), threading.Event()
         self._asked = [
             Experiment(name, rule, seed, reading.scaling, reading.model_of(PANELS[name]))
-            for name in names
+            for name, seeds in orders.items()
             for seed in range(seeds)
             for rule in rules
         ]
         self._lines = list(dict.fromkeys(self._line_of(each.data, each.seed) for each in self._asked))
-        convex = [name for name in names if not PANELS[name].network]
+        convex = [name for name in orders if not PANELS[name].network]
         self._watched = [(name, rule) for name in convex for rule in GUARANTEED if rule in rules] if sheets else []
-        self._with_exact = sheets and "toy" in names
+        self._with_exact = sheets and "toy" in orders
 
     @property
     def size(self) -> int:

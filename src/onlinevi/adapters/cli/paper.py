@@ -46,7 +46,11 @@ def _add_reproduce(commands: Commands) -> None:
         help="of the last panel: width 5 with biases, or width 50 with a constant feature (default: %(default)s)",
     )
     command.add_argument(
-        "--beside", type=int, default=2, metavar="N", help="orders of each other reading; 0 leaves them out (default: 2)"
+        "--beside",
+        type=int,
+        default=2,
+        metavar="N",
+        help="orders of cover and california in the other readings; 0 leaves these out (default: 2)",
     )
     command.add_argument("--jobs", type=int, metavar="N", help="threads; the numbers do not depend on it (default: all cores)")
     command.set_defaults(command=_reproduce)
