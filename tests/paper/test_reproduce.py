@@ -26,6 +26,12 @@ def coarse_grid(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
+def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No figures, which take longer than the runs in small."""
+    monkeypatch.setattr("onlinevi.paper.reproduction.draw", lambda *_: [])
+
+
+@pytest.fixture
 def no_data(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """A machine with no data sets but those inside packages, and no network."""
     monkeypatch.delenv("ONLINEVI_DATA", raising=False)
@@ -96,14 +102,14 @@ def test_a_run_is_the_paper_s_game() -> None:
 
 
 @pytest.mark.compiled
-def test_results_do_not_depend_on_the_number_of_threads(tmp_path: Path) -> None:
+def test_results_do_not_depend_on_the_number_of_threads(tmp_path: Path, undrawn: None) -> None:
     for jobs in (1, 3):
         reproduce(tmp_path / str(jobs), data=["breast"], rules=["SVB", "NGVI"], seeds=2, beside=0, jobs=jobs)
     assert numbers(tmp_path / "1") == numbers(tmp_path / "3")
 
 
 @pytest.mark.compiled
-def test_an_interrupted_call_is_resumed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupted_call_is_resumed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, undrawn: None) -> None:
     from onlinevi.paper import reproduction as module
 
     done, play = [], module.run_experiment
@@ -143,7 +149,7 @@ def test_a_kept_run_that_is_damaged_or_of_another_source_is_run_again(tmp_path: 
 
 
 @pytest.mark.compiled
-def test_what_cannot_be_had_is_said_and_the_rest_goes_on(tmp_path: Path, no_data: None) -> None:
+def test_what_cannot_be_had_is_said_and_the_rest_goes_on(tmp_path: Path, no_data: None, undrawn: None) -> None:
     result = reproduce(tmp_path, seeds=1, rules=["NGVI", "SVB"], beside=0)
     assert {run.data for run in result.runs} >= {"toy", "breast"}
     assert set(result.missing) >= {"pima", "cover", "california"}
@@ -169,7 +175,7 @@ def test_a_named_data_set_or_rule_must_exist(tmp_path: Path) -> None:
 
 def test_a_missing_extra_is_named_before_the_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("onlinevi.paper.reproduction.find_spec", lambda module: None)
-    with pytest.raises(ImportError, match=r"need matplotlib and jax: pip install 'onlinevi\[paper\]'"):
+    with pytest.raises(ImportError, match=r"need matplotlib and threadpoolctl and jax: pip install 'onlinevi\[paper\]'"):
         reproduce(tmp_path)
     assert not list(tmp_path.iterdir())
 
@@ -261,7 +267,7 @@ def test_the_network_runs_and_its_line_is_said_to_be_uncertified(monkeypatch: py
     assert np.isfinite(averages).all()
 
 
-def test_other_readings_stand_beside_with_their_verdicts(tmp_path: Path) -> None:
+def test_other_readings_stand_beside_with_their_verdicts(tmp_path: Path, undrawn: None) -> None:
     result = reproduce(tmp_path, data=["breast"], rules=["SVB", "NGVI"], seeds=1, beside=1, scaling="row")
     assert list(result.beside) == [reading for reading in READINGS if reading != Reading("row")]
     table = (tmp_path / "table.md").read_text().split("## Other readings of the settings")[1]

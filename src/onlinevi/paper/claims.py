@@ -102,7 +102,7 @@ def _network(runs: Sequence[Outcome], data: str, rules: list[str]) -> Claim:
     found = [approach(group(runs, data, rule)) for rule in rules]
     details = tuple(f"{each.rule}: {each}" for each in found)
     missed = [each.rule for each in found if not each.holds]
-    verdict = (f"not with {', '.join(missed)}",) if missed else ()
+    verdict: tuple[str, ...] = (f"not with {', '.join(missed)}",) if missed else ()
     stuck = [each.rule for each in found if each.regret >= each.trivial]
     if stuck:
         constant = np.mean([run.trivial for run in group(runs, data)])

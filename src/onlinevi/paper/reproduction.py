@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
+from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass
 from functools import partial
 from importlib.util import find_spec
@@ -93,7 +94,7 @@ def reproduce(
         raise ValueError(f"seeds={seeds}: needs at least one")
     if beside < 0:
         raise ValueError(f"beside={beside}: needs 0, for no other reading, or more")
-    _require("matplotlib", *(["jax"] if "california" in names else []))
+    _require("matplotlib", "threadpoolctl", *(["jax"] if "california" in names else []))
     missing = _missing(names, named=data is not None)
     names = [name for name in names if name not in missing]
     threads, folder, watch = jobs or os.cpu_count() or 1, OutcomeFolder(out / "runs"), watch or Silent()
@@ -103,9 +104,10 @@ def reproduce(
     others = [other for other in READINGS if other != reading] if orders and beside else []
     works = {other: _Work(folder, other, threads, watch, orders, rule_names, sheets=False) for other in others}
     watch.plan(sum(work.size for work in (main, *works.values())))
-    runs, exact, guarantees = main.all()
-    drawn = [run for run in runs if PANELS[run.data].drawn]
-    found = {other: drawn + work.all()[0] for other, work in works.items()}
+    with _one_thread_each():
+        runs, exact, guarantees = main.all()
+        drawn = [run for run in runs if PANELS[run.data].drawn]
+        found = {other: drawn + work.all()[0] for other, work in works.items()}
     claims = judge(runs)
     extra = {
         "source": source_digest(),
@@ -127,6 +129,13 @@ def _missing(names: Sequence[str], *, named: bool) -> dict[str, str]:
                 raise
             missing[name] = str(error)
     return missing
+
+
+def _one_thread_each() -> AbstractContextManager[Any]:
+    """The pieces of work share the cores; a matrix product or an optimiser that did too would wait for the others."""
+    from threadpoolctl import threadpool_limits
+
+    return threadpool_limits(1, user_api="blas")  # type: ignore[no-any-return]
 
 
 def _require(*modules: str) -> None:

@@ -116,8 +116,11 @@ def readings_table(reading: Reading, runs: Sequence[Outcome], beside: Mapping[Re
         f"| {each.scaling} | {each.network} | " + " | ".join(_verdicts(own, rules)) + " |" for each, own in every.items()
     ]
     lines += ["", "| scaling | data | " + " | ".join(rules) + " | hindsight |", "|---" * (len(rules) + 3) + "|"]
+    shown = set()  # two readings may differ in the network alone
     for each, own in every.items():
-        for panel_runs, finals, best in _finals([run for run in own if not PANELS[run.data].drawn]):
+        fresh = [run for run in own if not PANELS[run.data].drawn and (run.data, run.scaling, run.model) not in shown]
+        shown |= {(run.data, run.scaling, run.model) for run in fresh}
+        for panel_runs, finals, best in _finals(fresh):
             cells = [_bold(f"{finals[rule].mean():.4g}", rule == best) for rule in rules]
             first, line = panel_runs[0], np.mean([run.hindsight for run in panel_runs])
             name = f"{first.data}, {first.model}" if PANELS[first.data].network else first.data
