@@ -30,8 +30,6 @@ class Panel:
     """Predicts with one hidden layer; its loss is not convex."""
     drawn: bool = False
     """Drawn anew for each seed, in the order of the stream, and never scaled."""
-    long: bool = False
-    """Takes minutes where the others take seconds, and varies little from order to order."""
 
 
 PANELS = {
@@ -40,9 +38,9 @@ PANELS = {
         Panel("toy", "Toy", Hinge(), drawn=True),
         Panel("breast", "Breast Cancer", Hinge()),
         Panel("pima", "Pima", Hinge()),
-        Panel("cover", "Cover Type", Hinge(), long=True),
+        Panel("cover", "Cover Type", Hinge()),
         Panel("boston", "Boston Housing", Squared()),
-        Panel("california", "California Housing (network)", Squared(), network=True, long=True),
+        Panel("california", "California Housing (network)", Squared(), network=True),
     )
 }
 

@@ -82,8 +82,8 @@ def reproduce(
     """Repeat the paper's experiments, and write the figure, the table, the results and a verdict on each claim.
 
     ``data`` and ``rules`` choose among the panels and rules, by default all. ``scaling`` and ``network`` say how the settings
-    that the paper leaves open are read; the other readings (``READINGS``) are run too, the long panels with ``beside`` of
-    the orders, and shown in one table; ``beside=0`` leaves them out. A data set that cannot be had is left out and said in
+    that the paper leaves open are read; the other readings (``READINGS``) are run too, the network, which is slow, with ``beside``
+    of the orders, and shown in one table; ``beside=0`` leaves them out. A data set that cannot be had is left out and said in
     the results, unless it was named. Finished runs are kept in out/runs, so a second call goes on after the first; the
     numbers are the same bits whatever ``jobs``, the number of threads.
     """
@@ -100,7 +100,7 @@ def reproduce(
     threads, folder, watch = jobs or os.cpu_count() or 1, OutcomeFolder(out / "runs"), watch or Silent()
     main = _Work(folder, reading, threads, watch, dict.fromkeys(names, seeds), rule_names, sheets=True)
     # The toy data are never scaled: the other readings share their runs.
-    orders = {name: min(seeds, beside) if PANELS[name].long else seeds for name in names if not PANELS[name].drawn}
+    orders = {name: min(seeds, beside) if PANELS[name].network else seeds for name in names if not PANELS[name].drawn}
     others = [other for other in READINGS if other != reading] if orders and beside else []
     works = {other: _Work(folder, other, threads, watch, orders, rule_names, sheets=False) for other in others}
     watch.plan(sum(work.size for work in (main, *works.values())))

@@ -50,7 +50,7 @@ def _add_reproduce(commands: Commands) -> None:
         type=int,
         default=2,
         metavar="N",
-        help="orders of cover and california in the other readings; 0 leaves these out (default: 2)",
+        help="orders of the network in the other readings; 0 leaves these readings out (default: 2)",
     )
     command.add_argument("--jobs", type=int, metavar="N", help="threads; the numbers do not depend on it (default: all cores)")
     command.set_defaults(command=_reproduce)
