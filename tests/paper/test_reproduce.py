@@ -14,7 +14,15 @@ import onlinevi as ovi
 from onlinevi import datasets
 from onlinevi.paper import READINGS, Reading, reproduce
 from onlinevi.paper.claims import approach, judge
-from onlinevi.paper.experiments import BestWeights, Outcome, OutcomeFolder, best_in_hindsight, thinned
+from onlinevi.paper.experiments import (
+    BestWeights,
+    Experiment,
+    Outcome,
+    OutcomeFolder,
+    best_in_hindsight,
+    run_experiment,
+    thinned,
+)
 from onlinevi.paper.panels import PANELS, SCALINGS, WARM_UP, Stream, ordered, prepared, scaled, scaled_targets
 
 FIELDS = {"data", "rule", "seed", "scaling", "model", "T", "d", "average_loss", "hindsight", "hindsight_gap", "seconds"}
@@ -257,11 +265,13 @@ def test_the_network_runs_and_its_line_is_said_to_be_uncertified(monkeypatch: py
     assert line.value < stream.y.var(), "better than the best constant"
     shares: list[float] = []
     constant = ovi.learn(np.ones((200, 1)), stream.y, loss=ovi.Squared(), rule=ovi.OGA()).average_loss
-    from_zero = network.online(small, ovi.OGA(), stream, 0, shares.append)
-    np.testing.assert_allclose(from_zero, constant, rtol=1e-12, err_msg="from 0, OGA learns the output's bias and no more")
+    outcome = run_experiment(Experiment("california", "OGA", 0, "row", "small"), stream, line, shares.append)
+    at = np.array(outcome.steps) - 1
+    np.testing.assert_allclose(outcome.curve, constant[at], rtol=1e-12, err_msg="from 0, OGA learns the output's bias alone")
+    assert outcome.trivial == pytest.approx(stream.y.var(), rel=1e-12), "the best constant"
     assert shares[-1] == 1.0
     from_draw = network.online(replace(small, drawn_start=True), ovi.OGA(), stream, 0, shares.append)
-    assert from_draw[0] != from_zero[0]
+    assert from_draw[0] != outcome.curve[0]
     averages = network.online(small, ovi.NGVI(), stream, 0, shares.append)
     assert averages.shape == (200,)
     assert np.isfinite(averages).all()

@@ -82,7 +82,7 @@ def reproduce(
     """Repeat the paper's experiments, and write the figure, the table, the results and a verdict on each claim.
 
     ``data`` and ``rules`` choose among the panels and rules, by default all. ``scaling`` and ``network`` say how the settings
-    that the paper leaves open are read; the other readings (``READINGS``) are run too, the network, which is slow, with ``beside``
+    that the paper leaves open are read; the other readings (``READINGS``) are run too, the slow network with ``beside``
     of the orders, and shown in one table; ``beside=0`` leaves them out. A data set that cannot be had is left out and said in
     the results, unless it was named. Finished runs are kept in out/runs, so a second call goes on after the first; the
     numbers are the same bits whatever ``jobs``, the number of threads.
