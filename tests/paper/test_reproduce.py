@@ -315,6 +315,12 @@ def test_the_verdicts_can_go_either_way() -> None:
     assert [claim.holds for claim in claims] == [True, True, True]
     assert approach([made("SVA", "toy", falling["SVA"])]).rate == pytest.approx(-0.5, abs=1e-6)
 
+    better_once = [made("NGVI", "toy", lambda t: 0.1), made("NGVI", "toy", lambda t: 0.4, seed=1)]
+    others = [made("SVA", "toy", lambda t: 0.3, seed=seed) for seed in (0, 1)]
+    by_mean = judge(better_once + others)[1]
+    assert by_mean.holds
+    assert by_mean.details[1].endswith("NGVI in 1 of 2 orders")
+
     stuck = {"NGVI": lambda t: 0.2, "SVA": lambda t: t**-0.5}
     claims = judge([made(rule, "toy", curve) for rule, curve in stuck.items()])
     assert [claim.holds for claim in claims] == [False, False, False]
