@@ -16,7 +16,10 @@ def test_help_says_what_there_is(capsys: pytest.CaptureFixture[str]) -> None:
     for arguments, expected in (
         (["--help"], ["run", "predict", "info", "reproduce", "data", "143 terminated"]),
         (["run", "--help"], ["--target COL", "--resume", "examples:", "130 or 143"]),
-        (["reproduce", "--help"], ["--out DIR", "--seeds N", "toy, breast, pima, cover, boston, california", "example:"]),
+        (
+            ["reproduce", "--help"],
+            ["--out DIR", "--seeds N", "--network", "--beside N", "toy, breast, pima, cover, boston, california", "example:"],
+        ),
         (["compare", "--help"], ["--rules A,B", "--target COL", "--family", "examples:", "130 or 143"]),
         (["data", "--help"], ["list", "fetch", "path", "ONLINEVI_DATA"]),
     ):
@@ -39,9 +42,13 @@ def test_every_command_has_an_example(capsys: pytest.CaptureFixture[str]) -> Non
 
 
 def test_reproduce_writes_and_prints(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["reproduce", "--out", str(tmp_path), "--data", "breast", "--rules", "SVB,NGVI", "--seeds", "1"]) == 0
+    reading = ["--scaling", "row", "--network", "width-50", "--beside", "0"]
+    assert (
+        main(["reproduce", "--out", str(tmp_path), "--data", "breast", "--rules", "SVB,NGVI", "--seeds", "1", *reading]) == 0
+    )
     printed = capsys.readouterr()
     assert "2 runs in" in printed.out
+    assert "`row`: rows of length 1" in printed.out
     assert printed.err == "", "no progress bar where there is no terminal"
     assert (tmp_path / "figure.png").exists()
 

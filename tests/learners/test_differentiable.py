@@ -6,6 +6,7 @@ import itertools
 import pickle
 import sys
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from scipy import sparse
 from test_linear import SUMS
 
 import onlinevi as ovi
+from onlinevi.engine import Belief
 
 jax = pytest.importorskip("jax")
 
@@ -111,6 +113,32 @@ def test_centred_draws_keep_a_curvature_that_plain_ones_lose() -> None:
     state, _ = model.update(model.init(LINEAR), np.ones(5), 1.0)
     std_total = state.array[state.plan.parts["totals"]][5:]
     np.testing.assert_allclose(std_total / 1e-6, 2.0, rtol=0.5)
+
+
+def test_gauss_newton_draws_have_the_curvature_of_a_model_that_is_linear_in_each_weight() -> None:
+    """(y − abx)²: ∂E/∂std_a ÷ std_a = 2x²(mean_b² + std_b²), by hand; and a linear model's 2x² from any draw."""
+    x, y, mean, std = 1.5, 0.7, np.array([0.4, -1.2]), np.array([0.8, 0.3])
+    with jax.enable_x64(True):
+        cost = partial(ovi.Squared.expected, y)
+        belief = Belief(jax.numpy.asarray(mean), jax.numpy.asarray(std))
+        view = MonteCarlo(200_000, gauss_newton=True).view(lambda ab: ab[0] * ab[1] * x, cost, belief, jax.random.key(0))
+        np.testing.assert_allclose(view.gradient.curvature, 2 * x**2 * (mean**2 + std**2)[::-1], rtol=0.02)
+        expected = y**2 - 2 * y * x * mean.prod() + x**2 * (mean**2 + std**2).prod()
+        np.testing.assert_allclose(view.value, expected, rtol=0.02)
+        line = MonteCarlo(1, gauss_newton=True).view(lambda ab: ab @ np.array([x, 3.0]), cost, belief, jax.random.key(0))
+        np.testing.assert_allclose(line.gradient.curvature, [2 * x**2, 18.0], rtol=1e-14)
+
+
+def test_biases_are_those_of_a_constant_feature_and_a_constant_unit() -> None:
+    """The network with biases is the one without, where a feature and a hidden unit are 1."""
+    rng, x = np.random.default_rng(0), np.array([0.3, -2.0])
+    params = {name: rng.standard_normal(shape.shape) for name, shape in ReLUNetwork(3, biases=True).zeros(2).items()}
+    hidden = np.vstack([np.column_stack([params["hidden"], params["hidden_bias"]]), [0.0, 0.0, 1.0]])
+    plain = {"hidden": hidden, "output": np.append(params["output"], params["output_bias"])}
+    assert ReLUNetwork(3, biases=True)(params, x) == pytest.approx(ReLUNetwork(4)(plain, np.append(x, 1.0)), rel=1e-12)
+    drawn = ReLUNetwork(3, biases=True).init(2, np.random.default_rng(1))
+    assert not drawn["hidden_bias"].any()
+    assert drawn["output_bias"] == 0.0
 
 
 @pytest.mark.parametrize(
@@ -288,6 +316,12 @@ X, Y = bent(4)
         (lambda: Differentiable(_Unhashable(), ovi.Hinge(), ovi.SVA()), TypeError, "wrap it in a function"),
         (lambda: Differentiable(lambda p, x: x, ovi.Hinge(), ovi.OGA(0.1)).learn(X, Y, params=X), ValueError, r"shape \(2,\)"),
         (lambda: MonteCarlo(0), ValueError, "samples=0"),
+        (lambda: MonteCarlo(centred=True, gauss_newton=True), ValueError, "choose one"),
+        (
+            lambda: Differentiable(NETWORK, ovi.Hinge(), ovi.SVA(), gradient=MonteCarlo(7, gauss_newton=True)),
+            ValueError,
+            r"Hinge.* has no curvature at a point.*MonteCarlo\(7, centred=True\)",
+        ),
         (lambda: ReLUNetwork(0), ValueError, "width=0"),
     ],
 )

@@ -168,3 +168,15 @@ def test_a_legend_below_stays_within_its_figure(panels: int) -> None:
     box = figure.legends[0].get_window_extent()
     assert box.x0 >= 0.0
     assert box.x1 <= figure.bbox.x1
+
+
+def test_a_legend_for_below_takes_the_place_that_no_chart_has() -> None:
+    axis = Axis("t", 1.0, 2.0)
+    chart = Chart("a", "A", axis, axis, (Line("a, certificate", "learner", [1.0, 2.0], [1.0, 2.0]),))
+    figure = figure_of([chart] * 5, panel=(3.4, 2.95), legend="below")
+    *panels, last = figure.axes
+    assert not figure.legends
+    assert [text.get_text() for text in last.get_legend().get_texts()] == ["a, certificate"]
+    assert not last.axison
+    assert all(axes.axison for axes in panels)
+    assert len(figure_of([chart] * 5).axes) == 5

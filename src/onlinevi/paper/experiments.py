@@ -17,8 +17,9 @@ from onlinevi.data import replace_text
 from onlinevi.engine import Vector
 from onlinevi.guarantees import hindsight
 from onlinevi.learners import learn
-from onlinevi.paper.network import offline, online, predictions
+from onlinevi.paper.network import NETWORKS, offline, online, predictions
 from onlinevi.paper.panels import PANELS, Panel, Scaling, Stream
+from onlinevi.paper.readings import LINEAR
 from onlinevi.rules import NGVI, OGA, OGAEL, SVA, SVB, Rule
 
 RULES: dict[str, Rule] = {"OGA": OGA(), "OGA-EL": OGAEL(), "SVA": SVA(), "SVB": SVB(), "NGVI": NGVI()}
@@ -29,19 +30,21 @@ CURVE_POINTS = 1000
 
 @dataclass(frozen=True)
 class Experiment:
-    """One rule on one data set, in the order of one seed."""
+    """One rule on one data set, in the order of one seed, in one reading of the settings."""
 
     data: str
     rule: str
     seed: int
     scaling: Scaling
+    model: str
+    """"linear", or the name of a network."""
 
     @property
     def panel(self) -> Panel:
         return PANELS[self.data]
 
     def __str__(self) -> str:
-        return f"{self.data}-{self.rule}-{self.seed}-{self.scaling}"
+        return f"{self.data}-{self.rule}-{self.seed}-{self.scaling}-{self.model}"
 
 
 @dataclass(frozen=True)
@@ -52,11 +55,13 @@ class BestWeights:
     gap: float | None
     """None: the best that several offline trainings found, not certified."""
     weights: list[float]
+    model: str = LINEAR
 
     def averages(self, panel: Panel, stream: Stream) -> Vector:
         """The average loss of these weights over the first t events, for every t."""
         weights = np.array(self.weights)
-        predicted = predictions(weights, stream) if panel.network else stream.X @ weights
+        linear = self.model == LINEAR
+        predicted = stream.X @ weights if linear else predictions(NETWORKS[self.model], weights, stream)
         return np.cumsum(panel.loss(stream.y, predicted).value) / np.arange(1, len(stream.y) + 1)
 
 
@@ -68,13 +73,14 @@ class Outcome:
     rule: str
     seed: int
     scaling: str
+    model: str
     T: int
     d: int
     average_loss: float
     hindsight: float
     hindsight_gap: float | None
-    predicting_zero: float
-    """The average loss of who never learns: predicts 0 throughout."""
+    trivial: float
+    """The average loss of who learns nothing from the features: predicts 0, or in the network's panel the best constant."""
     seconds: float
     steps: list[int]
     curve: list[float]
@@ -87,7 +93,7 @@ def run_experiment(experiment: Experiment, stream: Stream, best: BestWeights, pr
     """Learn from the stream once; ``progress`` is told the share that is done."""
     start = time.perf_counter()
     if experiment.panel.network:
-        averages = online(RULES[experiment.rule], stream, experiment.seed, progress)
+        averages = online(NETWORKS[experiment.model], RULES[experiment.rule], stream, experiment.seed, progress)
     else:
         averages = learn(
             stream.X, stream.y, loss=experiment.panel.loss, rule=RULES[experiment.rule], average=False
@@ -97,16 +103,17 @@ def run_experiment(experiment: Experiment, stream: Stream, best: BestWeights, pr
     steps = thinned(T)
     at = np.array(steps) - 1
     curve, regret = averages[at], (averages - best.averages(experiment.panel, stream))[at]
-    zero = float(experiment.panel.loss(stream.y, 0.0).value.mean())
+    constant = stream.y.mean() if experiment.panel.network else 0.0
+    trivial = float(experiment.panel.loss(stream.y, constant).value.mean())
     return Outcome(**asdict(experiment), T=T, d=d, average_loss=float(curve[-1]), hindsight=best.value, hindsight_gap=best.gap,
-               predicting_zero=zero, seconds=seconds, steps=steps, curve=curve.tolist(), regret=regret.tolist())  # fmt: skip
+               trivial=trivial, seconds=seconds, steps=steps, curve=curve.tolist(), regret=regret.tolist())  # fmt: skip
 
 
-def best_in_hindsight(panel: Panel, stream: Stream, progress: Callable[[float], None]) -> BestWeights:
+def best_in_hindsight(panel: Panel, model: str, stream: Stream, progress: Callable[[float], None]) -> BestWeights:
     """The best fixed weights of a panel, certified where the loss is convex."""
     if panel.network:
-        value, weights = offline(stream, progress)
-        return BestWeights(value, None, weights.tolist())
+        value, weights = offline(NETWORKS[model], stream, progress)
+        return BestWeights(value, None, weights.tolist(), model)
     best = hindsight(stream.X, stream.y, loss=panel.loss, box=20.0)
     return BestWeights(best.value, best.gap, best.mean.tolist())
 

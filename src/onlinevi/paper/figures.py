@@ -57,6 +57,9 @@ def _panel(name: str, runs: Sequence[Outcome], exact: ExactPosterior | None) -> 
     value, gap = float(np.mean([run.hindsight for run in runs])), max((run.hindsight_gap or 0.0) for run in runs)
     level = np.full(2, value)
     lines.append(Line("best in hindsight", "reference", [first_step(T), T], level, width=1.2, low=level - gap, high=level))
+    if panel.network:
+        constant = np.full(2, np.mean([run.trivial for run in runs]))
+        lines.append(Line("best constant", "reference", [first_step(T), T], constant, dash="dot", width=1.2))
     y = Axis.around("average loss $A_t$", np.concatenate([line.values for line in lines]), log_if_positive=1.0)
     how = "best found" if panel.network else f"gap ≤ {short(float(f'{gap:.0e}'))}"
     note = f"T = {T:,}, d = {runs[0].d}; hindsight {value:.4g}, {how}"
@@ -71,7 +74,7 @@ def _guaranteed(name: str, guarantees: Sequence[Guarantee]) -> Chart:
         lines.append(Line(f"{own.rule}, certificate", role, own.steps, own.certificate, dash="dash", width=1.4))
         if own.theorem is not None:
             lines.append(Line(f"{own.rule}, theorem", role, own.steps, own.theorem, dash="dot", width=1.4))
-    return _log_log(name, PANELS[name].title, "a step", lines)
+    return _log_log(name, PANELS[name].title, "regret a step", lines)
 
 
 def _divergences(exact: ExactPosterior) -> Chart:

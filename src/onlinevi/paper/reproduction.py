@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
+from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass
 from functools import partial
 from importlib.util import find_spec
@@ -26,7 +27,8 @@ from onlinevi.paper.experiments import (
     source_digest,
 )
 from onlinevi.paper.figures import draw
-from onlinevi.paper.panels import PANELS, SCALINGS, Scaling, Stream, ordered, prepared
+from onlinevi.paper.panels import PANELS, Scaling, Stream, loaded
+from onlinevi.paper.readings import READINGS, Reading
 from onlinevi.paper.sheets import GUARANTEED, ExactPosterior, Guarantee, exact_posterior, guarantee
 from onlinevi.paper.tables import write
 
@@ -58,6 +60,8 @@ class Reproduction:
 
     runs: list[Outcome]
     claims: list[Claim]
+    beside: dict[Reading, list[Outcome]]
+    """The runs of the other readings of the settings."""
     missing: dict[str, str]
     paths: list[Path]
     seconds: float
@@ -69,34 +73,69 @@ def reproduce(
     data: Sequence[str] | None = None,
     rules: Sequence[str] | None = None,
     seeds: int = 5,
-    scaling: Scaling = "row",
+    scaling: Scaling = "standard-row",
+    network: str = "width-5",
+    beside: int = 2,
     jobs: int | None = None,
     watch: Watcher | None = None,
 ) -> Reproduction:
     """Repeat the paper's experiments, and write the figure, the table, the results and a verdict on each claim.
 
-    ``data`` and ``rules`` choose among the panels and rules, by default all. A data set that cannot be had is left out and
-    said in the results, unless it was named. Finished runs are kept in out/runs, so a second call goes on after the first;
-    the numbers are the same bits whatever ``jobs``, the number of threads.
+    ``data`` and ``rules`` choose among the panels and rules, by default all. ``scaling`` and ``network`` say how the settings
+    that the paper leaves open are read; the other readings (``READINGS``) are run too, the slow network with ``beside``
+    of the orders, and shown in one table; ``beside=0`` leaves them out. A data set that cannot be had is left out and said in
+    the results, unless it was named. Finished runs are kept in out/runs, so a second call goes on after the first; the
+    numbers are the same bits whatever ``jobs``, the number of threads.
     """
     start, out = time.perf_counter(), Path(out)
     names, rule_names = _known(data, PANELS, "data"), _known(rules, RULES, "rules")
-    if scaling not in SCALINGS:
-        raise ValueError(f"scaling={scaling!r}: needs one of {', '.join(SCALINGS)}")
+    reading = Reading(scaling, network)
     if seeds < 1:
         raise ValueError(f"seeds={seeds}: needs at least one")
-    _require("matplotlib", *(["jax"] if "california" in names else []))
-    work = _Work(OutcomeFolder(out / "runs"), scaling, jobs or os.cpu_count() or 1, watch or Silent())
-    missing = work.find(names, named=data is not None)
-    runs, exact, guarantees = work.all([name for name in names if name not in missing], rule_names, seeds)
+    if beside < 0:
+        raise ValueError(f"beside={beside}: needs 0, for no other reading, or more")
+    _require("matplotlib", "threadpoolctl", *(["jax"] if "california" in names else []))
+    missing = _missing(names, named=data is not None)
+    names = [name for name in names if name not in missing]
+    threads, folder, watch = jobs or os.cpu_count() or 1, OutcomeFolder(out / "runs"), watch or Silent()
+    main = _Work(folder, reading, threads, watch, dict.fromkeys(names, seeds), rule_names, sheets=True)
+    # The toy data are never scaled: the other readings share their runs.
+    orders = {name: min(seeds, beside) if PANELS[name].network else seeds for name in names if not PANELS[name].drawn}
+    others = [other for other in READINGS if other != reading] if orders and beside else []
+    works = {other: _Work(folder, other, threads, watch, orders, rule_names, sheets=False) for other in others}
+    watch.plan(sum(work.size for work in (main, *works.values())))
+    with _one_thread_each():
+        runs, exact, guarantees = main.all()
+        drawn = [run for run in runs if PANELS[run.data].drawn]
+        found = {other: drawn + work.all()[0] for other, work in works.items()}
     claims = judge(runs)
     extra = {
         "source": source_digest(),
         "exact_posterior": asdict(exact) if exact else None,
         "guarantees": [asdict(each) for each in guarantees],
     }
-    paths = write(runs, claims, missing, extra, out) + (draw(runs, exact, guarantees, out) if runs else [])
-    return Reproduction(runs, claims, missing, paths, time.perf_counter() - start)
+    paths = write(reading, runs, claims, found, missing, extra, out) + (draw(runs, exact, guarantees, out) if runs else [])
+    return Reproduction(runs, claims, found, missing, paths, time.perf_counter() - start)
+
+
+def _missing(names: Sequence[str], *, named: bool) -> dict[str, str]:
+    """The data sets that cannot be had, and why."""
+    missing = {}
+    for name in names:
+        try:
+            loaded(PANELS[name], 0)
+        except DataUnavailable as error:
+            if named:
+                raise
+            missing[name] = str(error)
+    return missing
+
+
+def _one_thread_each() -> AbstractContextManager[Any]:
+    """The pieces of work share the cores; a matrix product or an optimiser that did too would wait for the others."""
+    from threadpoolctl import threadpool_limits
+
+    return threadpool_limits(1, user_api="blas")  # type: ignore[no-any-return]
 
 
 def _require(*modules: str) -> None:
@@ -114,37 +153,44 @@ def _known(chosen: Sequence[str] | None, known: dict[str, Any], what: str) -> li
 
 
 class _Work:
-    """The runs of one call, over several threads: the compiled loops release Python's lock."""
+    """The runs of one reading, over several threads: the compiled loops release Python's lock."""
 
-    def __init__(self, folder: OutcomeFolder, scaling: Scaling, threads: int, watch: Watcher) -> None:
-        self.folder, self.scaling, self.threads, self.watch = folder, scaling, threads, watch
+    def __init__(
+        self,
+        folder: OutcomeFolder,
+        reading: Reading,
+        threads: int,
+        watch: Watcher,
+        orders: Mapping[str, int],
+        rules: Sequence[str],
+        *,
+        sheets: bool,
+    ) -> None:
+        self.folder, self.reading, self.threads, self.watch = folder, reading, threads, watch
         self._plain: dict[tuple[str, int], Stream] = {}
         self._ordered: dict[tuple[str, int], Stream] = {}
         self._lock, self._stopped = threading.Lock(), threading.Event()
+        self._asked = [
+            Experiment(name, rule, seed, reading.scaling, reading.model_of(PANELS[name]))
+            for name, seeds in orders.items()
+            for seed in range(seeds)
+            for rule in rules
+        ]
+        self._lines = list(dict.fromkeys(self._line_of(each.data, each.seed) for each in self._asked))
+        convex = [name for name in orders if not PANELS[name].network]
+        self._watched = [(name, rule) for name in convex for rule in GUARANTEED if rule in rules] if sheets else []
+        self._with_exact = sheets and "toy" in orders
 
-    def find(self, names: Sequence[str], *, named: bool) -> dict[str, str]:
-        """Load every data set; those that cannot be had, and why."""
-        missing = {}
-        for name in names:
-            try:
-                self._stream(name, 0, in_order=False)
-            except DataUnavailable as error:
-                if named:
-                    raise
-                missing[name] = str(error)
-        return missing
+    @property
+    def size(self) -> int:
+        """How many pieces of work there are."""
+        return len(self._asked) + len(self._lines) + len(self._watched) + self._with_exact
 
-    def all(
-        self, names: list[str], rules: list[str], seeds: int
-    ) -> tuple[list[Outcome], ExactPosterior | None, list[Guarantee]]:
-        """Every run of these data sets and rules, in a fixed order; what else the figures show."""
-        asked = [Experiment(name, rule, seed, self.scaling) for name in names for seed in range(seeds) for rule in rules]
+    def all(self) -> tuple[list[Outcome], ExactPosterior | None, list[Guarantee]]:
+        """Every run, in a fixed order; what else the figures show."""
         # The network's runs are the longest: they begin first, so that no thread is left alone with them at the end.
-        longest_first = sorted(asked, key=lambda experiment: not experiment.panel.network)
-        drawn = {name: seeds if PANELS[name].drawn else 1 for name in names}
-        streams = [(name, seed) for name, count in drawn.items() for seed in range(count)]
-        watched = [(name, rule) for name in names if not PANELS[name].network for rule in GUARANTEED if rule in rules]
-        self.watch.plan(len(asked) + len(streams) + len(watched) + ("toy" in names))
+        longest_first = sorted(self._asked, key=lambda experiment: not experiment.panel.network)
+        scaling, model_of = self.reading.scaling, self.reading.model_of
         with ThreadPoolExecutor(self.threads) as pool:
 
             def submit(kind: type[Any], name: str, make: Callable[..., Any], *arguments: Any) -> Future[Any]:
@@ -152,18 +198,26 @@ class _Work:
 
             try:
                 # First in, first out: a run that waits for its line waits for something already begun.
-                best = {(data, seed): submit(BestWeights, f"line-{data}-{seed}-{self.scaling}", self._best, data, seed)
-                        for data, seed in streams}  # fmt: skip
+                best = {(data, seed): submit(BestWeights, f"line-{data}-{seed}-{scaling}-{model_of(PANELS[data])}",
+                                             self._best, data, seed)
+                        for data, seed in self._lines}  # fmt: skip
                 found = {each: submit(Outcome, str(each), self._run, each, best) for each in longest_first}
-                exact = submit(ExactPosterior, "exact-toy", self._exact) if "toy" in names else None
-                sheet = [submit(Guarantee, f"guarantee-{data}-{rule}-{self.scaling}", self._guarantee, data, rule, best)
-                         for data, rule in watched]  # fmt: skip
-                runs = [found[each].result() for each in asked]
+                exact = submit(ExactPosterior, "exact-toy", self._exact) if self._with_exact else None
+                sheet = [submit(Guarantee, f"guarantee-{data}-{rule}-{scaling}", self._guarantee, data, rule, best)
+                         for data, rule in self._watched]  # fmt: skip
+                runs = [found[each].result() for each in self._asked]
                 return runs, exact.result() if exact else None, [each.result() for each in sheet]
             except BaseException:
                 self._stopped.set()
                 pool.shutdown(cancel_futures=True)
                 raise
+            finally:
+                self._plain.clear()  # the next reading needs the memory
+                self._ordered.clear()
+
+    def _line_of(self, name: str, seed: int) -> tuple[str, int]:
+        """Of whose events a run's line is: where seeds only order the same events, of the first's."""
+        return name, seed if self.reading.streams_differ(PANELS[name]) else 0
 
     def _progress(self, name: str, share: float) -> None:
         if self._stopped.is_set():
@@ -181,10 +235,12 @@ class _Work:
         return value
 
     def _best(self, progress: Progress, name: str, seed: int) -> BestWeights:
-        return best_in_hindsight(PANELS[name], self._stream(name, seed, in_order=False), progress)
+        panel = PANELS[name]
+        stream = self._stream(name, seed, in_order=self.reading.streams_differ(panel))
+        return best_in_hindsight(panel, self.reading.model_of(panel), stream, progress)
 
     def _run(self, progress: Progress, experiment: Experiment, best: BestOf) -> Outcome:
-        weights = best[experiment.data, experiment.seed if experiment.panel.drawn else 0].result()
+        weights = best[self._line_of(experiment.data, experiment.seed)].result()
         return run_experiment(experiment, self._stream(experiment.data, experiment.seed, in_order=True), weights, progress)
 
     def _guarantee(self, progress: Progress, name: str, rule: str, best: BestOf) -> Guarantee:
@@ -199,11 +255,11 @@ class _Work:
         plain = (name, seed if panel.drawn else 0)
         with self._lock:
             if plain not in self._plain:
-                self._plain[plain] = prepared(panel, seed, self.scaling)
+                self._plain[plain] = self.reading.in_file_order(panel, seed)
             if not in_order:
                 return self._plain[plain]
             if (name, seed) not in self._ordered:
                 while len(self._ordered) >= self.threads:
                     self._ordered.pop(next(iter(self._ordered)))
-                self._ordered[name, seed] = ordered(panel, self._plain[plain], seed)
+                self._ordered[name, seed] = self.reading.in_order(panel, self._plain[plain], seed)
             return self._ordered[name, seed]

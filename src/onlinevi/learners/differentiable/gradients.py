@@ -32,16 +32,21 @@ class MonteCarlo:
     """Unbiased gradients of E_q[loss] from draws θ = mean + std·ε: g = avg ∇ℓ(θ), γ = avg ∇ℓ(θ)·ε.
 
     ``centred`` takes γ = avg (∇ℓ(θ) − ∇ℓ(mean))·ε: unbiased too, and where a std shrinks so does the noise in it, which
-    rules that divide by the std (NGVI) need. The spread of a prediction is the draws' root mean square distance from it.
+    rules that divide by the std (NGVI) need. ``gauss_newton`` takes γ/std = avg ∂²ℓ/∂f²·J(θ)², with J = ∂f/∂θ: for the squared
+    loss E[2J²], of a convex loss never below 0, and unbiased where f is linear in each weight alone; at the kinks of a ReLU it
+    leaves a term out. The spread of a prediction is the draws' root mean square distance from it.
     Law: the error falls like 1/√samples.
     """
 
     samples: int = 10
     centred: bool = False
+    gauss_newton: bool = False
 
     def __post_init__(self) -> None:
         if self.samples < 1:
             raise ValueError(f"samples={self.samples}: needs at least one draw an event; try 10")
+        if self.centred and self.gauss_newton:
+            raise ValueError("centred=True and gauss_newton=True are two ways to the same curvature: choose one")
 
     def predict(self, predictor: Predictor, belief: Belief, key: Any) -> tuple[Real, Real]:
         predictions = jax.vmap(predictor)(belief.mean + belief.std * self._noise(belief, key))
@@ -53,10 +58,15 @@ class MonteCarlo:
         costs = cost(predictions, 0.0)
         (gradients,) = pull_back(costs.slope)
         prediction, pull_centre_back = jax.vjp(predictor, belief.mean)
-        centre = pull_centre_back(cost(prediction, 0.0).slope)[0] if self.centred else 0.0
-        std_gradient = ((gradients - centre) * noise).mean(axis=0)
-        spread_out = belief.std > POINT_MASS  # a std of 0 has no gradient, and γ/std of a tiny one would overflow
-        curvature = jnp.where(spread_out, std_gradient / jnp.where(spread_out, belief.std, 1.0), 0.0)
+        if self.gauss_newton:
+            (tangents,) = pull_back(jnp.ones_like(predictions))
+            bends = jnp.broadcast_to(costs.curvature, predictions.shape)
+            curvature = (bends[:, None] * jnp.square(tangents)).mean(axis=0)
+        else:
+            centre = pull_centre_back(cost(prediction, 0.0).slope)[0] if self.centred else 0.0
+            std_gradient = ((gradients - centre) * noise).mean(axis=0)
+            spread_out = belief.std > POINT_MASS  # a std of 0 has no gradient, and γ/std of a tiny one would overflow
+            curvature = jnp.where(spread_out, std_gradient / jnp.where(spread_out, belief.std, 1.0), 0.0)
         return View(*_law(prediction, predictions), costs.value.mean(), Gradient(gradients.mean(axis=0), curvature))
 
     def _noise(self, belief: Belief, key: Any) -> Real:

@@ -65,6 +65,7 @@ class Differentiable(Learner[ModelState]):
         if self.loss.robust is not None:
             raise ValueError(f"{self.loss}: a bounded influence is offered for linear predictors only; set robust=None")
         _refuse_unoffered(self.rule, parts.belief_family, self.gradient)
+        _refuse_flat(self.loss, self.gradient)
 
     def init(  # type: ignore[override]  # a model's size is that of its weights, not of its rows
         self, params: Params, *, start: Params = None, horizon: int | None = None, seed: int = 0
@@ -220,6 +221,17 @@ def _refuse_unoffered(rule: Rule, family: Family, gradient: MonteCarlo | Lineari
         raise ValueError(
             f"{gradient}: the step on a full covariance needs the model's Jacobian, which draws do not give; "
             "use gradient=Linearised(), or MeanField()"
+        )
+
+
+def _refuse_flat(loss: Loss, gradient: MonteCarlo | Linearised) -> None:
+    """Refuse Gauss–Newton curvatures of a loss whose second derivative is 0 wherever there is one: no std would ever move."""
+    if not (isinstance(gradient, MonteCarlo) and gradient.gauss_newton):
+        return
+    if not loss(1.0, np.linspace(-2.0, 2.0, 9)).curvature.any():  # a label that every loss takes
+        raise ValueError(
+            f"{gradient}: {loss} has no curvature at a point, which Gauss–Newton would take; "
+            f"use MonteCarlo({gradient.samples}, centred=True) or Linearised()"
         )
 
 

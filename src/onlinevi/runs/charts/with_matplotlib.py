@@ -34,7 +34,10 @@ def figure_of(
     legend: Literal["each", "below", "beside"] = "each",
     legend_title: str | None = None,
 ) -> Any:
-    """A matplotlib figure with a panel for each chart, each with its legend or with one for all."""
+    """A matplotlib figure with a panel for each chart, each with its legend or with one for all.
+
+    A legend for below stands in the last place of the grid where no chart does.
+    """
     columns = len(charts) if len(charts) < 4 else 2 if len(charts) == 4 else 3
     rows = -(-len(charts) // columns)
     figure = blank(panel[0] * columns, panel[1] * rows)
@@ -46,10 +49,12 @@ def figure_of(
             draw(axes, chart)
             if legend == "each":
                 _legend(axes, chart)
-        for axes in grid[len(charts) :]:
+        free = list(grid[len(charts) :])
+        place = free.pop() if legend == "below" and free else None
+        for axes in free:
             axes.remove()
         if legend != "each":
-            _shared_legend(figure, grid[: len(charts)], legend, legend_title)
+            _shared_legend(figure, grid[: len(charts)], legend, legend_title, place)
     return figure
 
 
@@ -115,8 +120,12 @@ def _legend(axes: Any, chart: Chart) -> None:
         _as_text(axes.legend(**(above if chart.points else {})))
 
 
-def _shared_legend(figure: Any, grid: Any, where: Literal["below", "beside"], title: str | None) -> None:
+def _shared_legend(figure: Any, grid: Any, where: Literal["below", "beside"], title: str | None, free: Any = None) -> None:
     handles = {label: handle for axes in grid for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)}
+    if free is not None:
+        free.set_axis_off()
+        _as_text(free.legend(handles.values(), handles.keys(), title=title, alignment="left", loc="center"))
+        return
     widths = [HANDLE + CHARACTER * len(name) for name in handles]
 
     def fits(height: int) -> bool:
