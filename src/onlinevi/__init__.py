@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from onlinevi import bounds, checkpoint, datasets, ewa
-from onlinevi.beliefs import Box, Family, FullCovariance, LowRank, MeanField, Point
+from onlinevi.beliefs import Ball, Box, Family, FullCovariance, LowRank, MeanField, Point
 from onlinevi.engine import Belief, Step, __version__, ns
 from onlinevi.guarantees import BatchVB, Certificate, Hindsight, batch_vb, certificate, hindsight, risk_bound
 from onlinevi.learners import (
@@ -57,6 +57,7 @@ __all__ = [
     "Adaptive",
     "Auto",
     "BadRow",
+    "Ball",
     "BatchVB",
     "Belief",
     "Box",

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from onlinevi.beliefs import MeanField, edges
+from onlinevi.beliefs import Ball, MeanField, edges
 from onlinevi.engine import Belief, Expected, Vector
 from onlinevi.guarantees.comparator import newton
 from onlinevi.guarantees.comparator.feasible_set import Cuboid
@@ -86,6 +86,8 @@ def batch_vb(
     loss = checked(loss, tolerance, 1e-6)
     if not isinstance(family := family if family is not None else MeanField(), MeanField):
         raise TypeError(f"family={family!r}: needs MeanField()")
+    if isinstance(family.box, Ball):
+        raise ValueError(f"{family.box}: the posterior is found in a box, or without bounds; use Box(), or box=None")
     rate = as_rate(rate)
     if rate.varies or rate.per_variance:
         raise ValueError(f"{rate}: one posterior has one rate; try Constant(1.0) or PerHorizon(1.0)")

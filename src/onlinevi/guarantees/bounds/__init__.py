@@ -8,7 +8,7 @@ made of. Where the paper's print is wrong, docs/errata.md says how.
 from onlinevi.guarantees.bounds.bound import Bound, informative_from
 from onlinevi.guarantees.bounds.comparison import front_loaded
 from onlinevi.guarantees.bounds.constants import kl_strong_convexity, largest_loss, lipschitz
-from onlinevi.guarantees.bounds.domains import Domain, ball_domain, box_domain
+from onlinevi.guarantees.bounds.domains import Domain, ball_domain, box_domain, domain_of
 from onlinevi.guarantees.bounds.risk import online_to_batch, online_to_batch_confident
 from onlinevi.guarantees.bounds.runs import after_data, before_data, everywhere, total_loss
 from onlinevi.guarantees.bounds.table import register, theorem_of
@@ -49,6 +49,7 @@ __all__ = [
     "ball_domain",
     "before_data",
     "box_domain",
+    "domain_of",
     "everywhere",
     "ewa",
     "ewa_excess_risk",

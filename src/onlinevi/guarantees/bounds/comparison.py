@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from onlinevi.beliefs import MeanField, edges, named_rows
+from onlinevi.beliefs import MeanField, edges, named_rows, radii
 from onlinevi.engine import Belief, Vector
 from onlinevi.guarantees.bounds.bound import non_negative, positive, whole
 from onlinevi.guarantees.bounds.constants import kl_strong_convexity
-from onlinevi.guarantees.bounds.domains import Domain, box_domain
+from onlinevi.guarantees.bounds.domains import Domain, domain_of
 from onlinevi.learners import Plan, State
 
 ROUNDING = 1e-9
@@ -56,7 +56,7 @@ class Comparison:
 
     @property
     def domain(self) -> Domain:
-        return box_domain(self.plan.family, self.plan.dim)
+        return domain_of(self.plan.family, self.plan.dim)
 
     @property
     def diameter(self) -> float:
@@ -89,8 +89,9 @@ class Comparison:
 
 
 def bounded(plan: Plan) -> bool:
-    """Whether the box of (mean, std) has finite ends."""
-    return bool(np.isfinite(edges(plan.family, plan.dim)).all())
+    """Whether the box or the ball of (mean, std) has finite ends."""
+    ends = radii(plan.family, plan.dim) or edges(plan.family, plan.dim)
+    return bool(np.isfinite(ends).all())
 
 
 def in_steps(plan: Plan, apart: Vector) -> tuple[float, float]:

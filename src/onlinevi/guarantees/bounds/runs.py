@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+from onlinevi.beliefs import Ball
 from onlinevi.engine import Belief
 from onlinevi.guarantees.bounds.bound import Bound, most_regret
 from onlinevi.guarantees.bounds.comparison import Comparison, bounded
@@ -95,6 +96,9 @@ def _checked(run: Comparison) -> Comparison:
 
 def _outside_theory(plan: Plan) -> str | None:
     """Why no theorem speaks of such a run, where that is so."""
+    theorem = theorem_of(plan.rule)
+    if isinstance(plan.family.box, Ball) and theorem is not None and not theorem.in_balls:
+        return f"{plan.family.box}: the theorem of {plan.rule} is proved for a Box, not for a ball; certificate() holds"
     if plan.family.correlated:
         return f"{plan.family}: these bounds are in (mean, std), for MeanField() and Point(); certificate() holds"
     if plan.discount < 1.0:

@@ -27,6 +27,8 @@ class Theorem:
     rules: ClassVar[tuple[type[Rule], ...]]
     rates: ClassVar[tuple[type[Rate], ...]]
     rates_in_words: ClassVar[str]
+    in_balls: ClassVar[bool] = False
+    """Whether its proof goes through where a step ends with a radial projection."""
 
     def speaks_of(self, rule: Rule) -> bool:
         """Whether it is for this rule at its rate."""

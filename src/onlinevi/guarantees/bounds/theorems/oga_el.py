@@ -7,10 +7,10 @@ from collections.abc import Callable
 
 import numpy as np
 
-from onlinevi.beliefs import edges, named_rows
+from onlinevi.beliefs import edges, named_rows, radii
 from onlinevi.guarantees.bounds.bound import Bound, most_regret, non_negative, positive, whole
 from onlinevi.guarantees.bounds.comparison import Comparison, in_steps
-from onlinevi.guarantees.bounds.domains import box_domain
+from onlinevi.guarantees.bounds.domains import domain_of
 from onlinevi.guarantees.bounds.setting import Candidate, Setting
 from onlinevi.guarantees.bounds.theorem import UNCHANGING, UNCHANGING_IN_WORDS, Theorem
 from onlinevi.learners import Plan
@@ -67,6 +67,7 @@ class ConstantOGAEL(Theorem):
 
     name, rules = "oga-el", (OGA, OGAEL)
     rates, rates_in_words = UNCHANGING, UNCHANGING_IN_WORDS
+    in_balls = True
 
     def before_data(self, run: Comparison, lipschitz: float) -> Bound:
         widest, distance = in_steps(run.plan, run.apart)
@@ -98,11 +99,21 @@ class PerSqrtOGAEL(Theorem):
 
     name, rules, rates = "oga-el", (OGA, OGAEL), (PerSqrt,)
     rates_in_words = "against the whole box PerSqrt(c)"
+    in_balls = True
 
     def everywhere(self, plan: Plan, lipschitz: float) -> Callable[[int], float] | None:
         step = plan.step_rate.c * float(np.max(named_rows(plan.prior_and_box).prior_std)) ** 2
-        diameter = box_domain(plan.family, plan.dim).diameter
+        diameter = domain_of(plan.family, plan.dim).diameter
         return lambda count: oga_el_per_sqrt(step=step, count=count, lipschitz=lipschitz, diameter=diameter).value
+
+
+def _across(plan: Plan) -> tuple[float, float]:
+    """The widest prior std, and the diameter of the domain in the unit of its step: in a ball all steps are alike."""
+    domain = domain_of(plan.family, plan.dim)  # refuse one without ends
+    if radii(plan.family, plan.dim) is not None:
+        return float(np.max(named_rows(plan.prior_and_box).prior_std)), domain.diameter
+    mean_low, mean_high, std_low, std_high = edges(plan.family, plan.dim)
+    return in_steps(plan, np.stack([mean_high - mean_low, std_high - std_low]))
 
 
 class AdaptiveOGAEL(Theorem):
@@ -110,6 +121,7 @@ class AdaptiveOGAEL(Theorem):
 
     name, rules, rates = "oga-el", (OGA, OGAEL), (Adaptive,)
     rates_in_words = "Adaptive()"
+    in_balls = True
 
     def before_data(self, run: Comparison, lipschitz: float) -> Bound:
         return self._bound(run.plan, lipschitz**2 * run.count)
@@ -118,9 +130,7 @@ class AdaptiveOGAEL(Theorem):
         return self._bound(run.plan, run.state.gradient_square)
 
     def _bound(self, plan: Plan, gradient_square: float) -> Bound:
-        box_domain(plan.family, plan.dim)  # refuse a box without ends
-        mean_low, mean_high, std_low, std_high = edges(plan.family, plan.dim)
-        widest, diameter = in_steps(plan, np.stack([mean_high - mean_low, std_high - std_low]))
+        widest, diameter = _across(plan)
         return oga_el_adaptive(step=plan.step_rate.c * widest**2, gradient_square=gradient_square, diameter=diameter)
 
     def candidates(self, setting: Setting, rate: float | None, loss_bound: float | None) -> list[Candidate]:
