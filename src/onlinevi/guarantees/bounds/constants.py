@@ -57,7 +57,10 @@ def largest_loss(X: Any, y: Any, *, loss: Loss, family: Family | None = None) ->
 
 
 def kl_strong_convexity(family: Family, dim: int) -> float:
-    """α of KL(q‖prior) in (mean, std): its second derivatives are 1/s² and 1/s² + 1/std², hence 1/s² for the widest s."""
+    """α of KL(q‖prior) in (mean, std): its second derivatives are 1/s² and 1/s² + 1/std², hence 1/s² for the widest s.
+
+    In (mean, C), Σ = CᵀC, they are 1/s² too, plus 1/C_ii² on the diagonal.
+    """
     return 1.0 / float(np.max(family.init(dim).std)) ** 2
 
 

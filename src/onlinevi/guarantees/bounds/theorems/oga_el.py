@@ -67,7 +67,7 @@ class ConstantOGAEL(Theorem):
 
     name, rules = "oga-el", (OGA, OGAEL)
     rates, rates_in_words = UNCHANGING, UNCHANGING_IN_WORDS
-    in_balls = True
+    in_balls = with_covariances = True
 
     def before_data(self, run: Comparison, lipschitz: float) -> Bound:
         widest, distance = in_steps(run.plan, run.apart)

@@ -165,7 +165,7 @@ class ConstantSVA(Theorem):
 
     name, rules = "sva", (SVA,)
     rates, rates_in_words = UNCHANGING, UNCHANGING_IN_WORDS
-    in_balls = True
+    in_balls = with_covariances = True
 
     def before_data(self, run: Comparison, lipschitz: float) -> Bound:
         alpha = run.strong_convexity
@@ -194,7 +194,7 @@ class ScheduledSVA(Theorem):
     name, rules = "sva", (SVA,)
     rates: ClassVar[tuple[type[Rate], ...]] = (Rate,)
     rates_in_words = "others that never grow"
-    in_balls = True
+    in_balls = with_covariances = True
 
     def before_data(self, run: Comparison, lipschitz: float) -> Bound:
         return self._bound(run, np.full(run.count, lipschitz**2))
@@ -212,7 +212,7 @@ class PerSqrtSVA(ScheduledSVA):
     """SVA at the rate c/√t, which has a bound against every point too."""
 
     rates, rates_in_words = (PerSqrt,), "PerSqrt(c)"
-    in_balls = True
+    in_balls = with_covariances = True
 
     def everywhere(self, plan: Plan, lipschitz: float) -> Callable[[int], float] | None:
         """Against the farthest point u, by way of N(u, std²), std = s/√T, whose spread costs at most L·std·√d an event."""
