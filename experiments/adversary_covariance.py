@@ -2,8 +2,8 @@
 
     python experiments/adversary_covariance.py [--streams 2000]
 
-Eight adversaries, five losses, three priors, and SVA and OGA-EL at the best rate, at five times that and at rates that fall. The
-comparators have spreads of the prior, of the data, at random and nearly none, around good means, far ones and the prior's.
+Eight adversaries, five losses, three priors, and SVA and OGA-EL at the best rate, at five times that and at rates that fall.
+The comparators have spreads of the prior, of the data, at random and nearly none, around good means, far ones and the prior's.
 """
 
 from __future__ import annotations

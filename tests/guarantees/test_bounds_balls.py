@@ -142,7 +142,7 @@ def test_the_certificate_holds_on_the_ball(loss: ovi.Loss, rule: ovi.Rule) -> No
 
 @pytest.mark.parametrize("rule", ["svb", "oga-el"])
 def test_the_bound_has_no_dimension_in_it(rule: str) -> None:
-    """Section 4.2: with ‖m‖ ≤ M and ‖std‖ ≤ S it is the same in 10 and in 10⁴ dimensions, where that of the box grows by √d."""
+    """Section 4.2: with ‖m‖ ≤ M and ‖std‖ ≤ S it is the same in 10 and in 10⁴ dimensions; that of the box grows by √d."""
 
     def values(dim: int, radius: float | None) -> dict[str, float]:
         setting = Setting(1000, dim, ovi.Hinge(), prior_std=2.0 / math.sqrt(dim), reach=3.0, radius=radius)
@@ -177,7 +177,7 @@ def test_the_promise_of_sva_is_against_the_farthest_point() -> None:
 
 @pytest.mark.compiled
 def test_a_run_in_ten_thousand_dimensions_keeps_the_bound() -> None:
-    """Rows of one coordinate each, the same number of events: what a run pays beside the best of the ball depends on T alone."""
+    """Rows of one coordinate each: what a run pays beside the best of the ball depends on T alone."""
     regrets = {}
     for dim in (100, 10_000):
         X, y = np.eye(dim)[:100], np.where(np.arange(100) % 3 == 0, -1.0, 1.0)
@@ -211,7 +211,7 @@ def test_what_has_no_theorem_on_a_ball_is_refused() -> None:
     X, y = np.eye(2), [1.0, -1.0]
     state = ovi.learn(X, y, loss=ovi.Hinge(), rule=ovi.SVA(0.1), family=family_of(ovi.SVA())).state
     for outside in (Belief(np.array([2.0, 0.0]), 0.1), Belief(0.0, np.array([0.6, 0.6]))):
-        with pytest.raises(ValueError, match="outside of the domain: its (mean|std) has length"):
+        with pytest.raises(ValueError, match=r"outside of the domain: its (mean|std) has length"):
             bounds.before_data(state, outside, lipschitz=1.0)
     open_ball = ovi.MeanField(box=ovi.Ball(mean=None))
     with pytest.raises(ValueError, match="both radii of the ball"):

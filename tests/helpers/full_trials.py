@@ -19,7 +19,7 @@ PRIOR_STDS = [1.0, 0.3, [2.0, 0.5]]
 
 
 def comparators(loss: ovi.Loss, family: ovi.FullCovariance, data: Stream, rng: np.random.Generator) -> Iterator[FullBelief]:
-    """The prior's spread, nearly none, the data's own, and a random one, around good means, far ones and those of the prior."""
+    """The prior's spread, nearly none, the data's own, and a random one, around good means, far ones and the prior's."""
     X, y = data
     dim = X.shape[1]
     prior = family.init(dim)

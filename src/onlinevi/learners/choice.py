@@ -16,9 +16,9 @@ from onlinevi.learners.inputs import Inputs
 from onlinevi.learners.linear import Linear
 from onlinevi.learners.prepare import Prepare
 from onlinevi.losses import Loss, Squared, Target
-from onlinevi.rules import OGA, OGAEL, SVA, PerSqrt, Rule
+from onlinevi.rules import OGA, OGAEL, SVA, LazyOGAEL, PerSqrt, Rule
 
-WITHOUT_HORIZON: Mapping[type[Rule], Rule] = {kind: kind(PerSqrt(1.0)) for kind in (SVA, OGA, OGAEL)}
+WITHOUT_HORIZON: Mapping[type[Rule], Rule] = {kind: kind(PerSqrt(1.0)) for kind in (SVA, OGA, OGAEL, LazyOGAEL)}
 """The paper's constants, with rates that need no horizon: an estimator may be given further rows at any time."""
 
 Part = TypeVar("Part", Loss, Rule)

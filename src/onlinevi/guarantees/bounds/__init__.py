@@ -15,6 +15,7 @@ from onlinevi.guarantees.bounds.table import register, theorem_of
 from onlinevi.guarantees.bounds.theorem import Theorem
 from onlinevi.guarantees.bounds.theorems.ewa import ewa, ewa_excess_risk, ewa_rate
 from onlinevi.guarantees.bounds.theorems.oga_el import (
+    lazy_oga_el_schedule,
     oga_el,
     oga_el_adaptive,
     oga_el_divergence,
@@ -58,6 +59,7 @@ __all__ = [
     "informative_from",
     "kl_strong_convexity",
     "largest_loss",
+    "lazy_oga_el_schedule",
     "lipschitz",
     "oga_el",
     "oga_el_adaptive",

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Any, ClassVar
 
 import numpy as np
 
 from onlinevi.beliefs import edges, named_rows, radii
+from onlinevi.engine import Vector, rate_at
 from onlinevi.guarantees.bounds.bound import Bound, most_regret, non_negative, positive, whole
 from onlinevi.guarantees.bounds.comparison import Comparison, in_steps
 from onlinevi.guarantees.bounds.domains import domain_of
 from onlinevi.guarantees.bounds.setting import Candidate, Setting
 from onlinevi.guarantees.bounds.theorem import UNCHANGING, UNCHANGING_IN_WORDS, Theorem
+from onlinevi.guarantees.bounds.theorems.sva import sva_schedule
 from onlinevi.learners import Plan
-from onlinevi.rules import OGA, OGAEL, Adaptive, PerSqrt
+from onlinevi.rules import OGA, OGAEL, Adaptive, LazyOGAEL, PerSqrt, Rate
 
 
 def oga_el(*, step: float, count: int, lipschitz: float, distance: float, diameter: float = math.inf) -> Bound:
@@ -24,6 +27,13 @@ def oga_el(*, step: float, count: int, lipschitz: float, distance: float, diamet
     non_negative(lipschitz=lipschitz, distance=distance)
     terms = {"gradients": 0.5 * step * lipschitz**2 * count, "distance": distance**2 / (2.0 * step)}
     return Bound("OGA-EL", terms, trivial=most_regret(lipschitz, diameter, count))
+
+
+def lazy_oga_el_schedule(*, steps: Any, gradient_squares: Any, distance: float) -> Bound:
+    """Lazy OGA-EL with steps κ_t that never grow: Σ (κ_t/2)·‖∇_t‖² + ‖u − μ₁‖²/(2κ_T), as for SVA with ½‖u − μ₁‖² for KL."""
+    non_negative(distance=distance)
+    same = sva_schedule(rates=steps, gradient_squares=gradient_squares, kl=0.5 * distance**2)
+    return Bound("lazy OGA-EL, schedule", dict(zip(("gradients", "distance"), same.terms.values(), strict=True)))
 
 
 def oga_el_per_sqrt(*, step: float, count: int, lipschitz: float, diameter: float) -> Bound:
@@ -63,9 +73,9 @@ def oga_el_adaptive(*, step: float, gradient_square: float, diameter: float) -> 
 
 
 class ConstantOGAEL(Theorem):
-    """OGA and OGA-EL at a rate that does not change: at rate η the largest step is κ = η·s²."""
+    """OGA and OGA-EL, lazy or not, at a rate that does not change: at rate η the largest step is κ = η·s²."""
 
-    name, rules = "oga-el", (OGA, OGAEL)
+    name, rules = "oga-el", (OGA, OGAEL, LazyOGAEL)
     rates, rates_in_words = UNCHANGING, UNCHANGING_IN_WORDS
     in_balls = with_covariances = True
 
@@ -92,6 +102,27 @@ class ConstantOGAEL(Theorem):
             (lambda n: oga_el(step=best(n), distance=away, **setting.at(n)), f"step {best(setting.count):.4g}"),
             (by_divergence, f"step {step:.4g}"),
         ]
+
+
+class ScheduledLazyOGAEL(Theorem):
+    """Lazy OGA-EL at any rates that never grow."""
+
+    name, rules = "oga-el", (LazyOGAEL,)
+    rates: ClassVar[tuple[type[Rate], ...]] = (Rate,)
+    rates_in_words = "others that never grow"
+    in_balls = with_covariances = True
+
+    def before_data(self, run: Comparison, lipschitz: float) -> Bound:
+        return self._bound(run, np.full(run.count, lipschitz**2))
+
+    def after_data(self, run: Comparison) -> Bound:
+        return self._bound(run, run.squares())
+
+    def _bound(self, run: Comparison, squares: Vector) -> Bound:
+        widest, distance = in_steps(run.plan, run.apart)
+        schedule = run.plan.rule.step_rate.schedule(run.plan.horizon)
+        steps = widest**2 * rate_at(*schedule, np.arange(1.0, run.count + 1.0))
+        return lazy_oga_el_schedule(steps=steps, gradient_squares=squares, distance=distance)
 
 
 class PerSqrtOGAEL(Theorem):
