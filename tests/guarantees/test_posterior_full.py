@@ -12,6 +12,7 @@ import onlinevi as ovi
 from onlinevi import bounds
 from onlinevi.beliefs.full import FullBelief
 from onlinevi.guarantees import batch_vb
+from onlinevi.guarantees.free_energy import FullFreeEnergy
 
 FREE = ovi.FullCovariance([0.3, -0.2, 0.0], [0.5, 2.0, 1.0], box=None)
 TIGHT = ovi.FullCovariance(0.05, 0.5, ovi.Box((-0.1, 0.2), None))
@@ -71,6 +72,28 @@ def test_it_agrees_with_a_generic_optimiser(loss: ovi.Loss) -> None:
     assert best.value == pytest.approx(float(want.fun), rel=1e-9)
     np.testing.assert_allclose(best.mean, want.x[:2], atol=1e-5)
     np.testing.assert_allclose(best.factor, belief(want.x).factor, atol=1e-5)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_bound_below_is_the_least_value_of_the_tangent(seed: int) -> None:
+    """At any belief, by a generic optimiser."""
+    loss, rate, family = ovi.Absolute(ridge=0.1), 0.7, ovi.FullCovariance(0.1, [0.8, 1.4], None)
+    X, y = stream(loss, count=10, dim=2, seed=seed)
+    here = random_belief(seed, dim=2)
+    a, variance = family.predict(here, X)
+    _, slope, curvature = loss(y, a, np.sqrt(variance))
+    by_mean, by_factor = slope @ X, np.triu((X @ here.factor.T).T @ (curvature[:, None] * X))
+
+    def tangent(q: FullBelief) -> float:
+        ridge = 0.5 * loss.ridge * len(y) * (np.square(q.mean).sum() + np.square(q.factor).sum())
+        return float(by_mean @ q.mean + np.sum(by_factor * q.factor) + ridge + family.kl(q) / rate)
+
+    def of_point(point: np.ndarray) -> FullBelief:
+        return FullBelief(point[:2], np.array([[np.exp(point[2]), point[3]], [0.0, np.exp(point[4])]]))
+
+    least = minimize(lambda p: tangent(of_point(p)), np.zeros(5), method="BFGS", options={"gtol": 1e-9}).fun
+    energy = FullFreeEnergy(loss, X, y, rate, family, 1e-6)
+    assert energy.look(family.pack(here)).gap == pytest.approx(tangent(here) - least, rel=1e-7)
 
 
 def test_the_total_loss_of_sva_is_within_its_infimum() -> None:

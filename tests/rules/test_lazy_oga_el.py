@@ -116,6 +116,17 @@ def test_no_stream_breaks_its_bound(loss: ovi.Loss, family: ovi.MeanField) -> No
     assert largest > 0.4
 
 
+def test_rates_that_fall_are_weighed_by_their_gradients() -> None:
+    X, y = data(ovi.Hinge(), 20, seed=1)
+    state = ovi.learn(X, y, loss=ovi.Hinge(), rule=ovi.LazyOGAEL(ovi.PerSqrt(0.4)), family=BOXED).state
+    there = Belief(np.array([0.2, -0.3, 0.1]), np.full(3, 0.3))
+    steps = 0.4 * 0.36 / np.sqrt(np.arange(1.0, 21.0))
+    bound = bounds.before_data(state, there, lipschitz=1.5)
+    distance = np.sum(np.square(there.mean - 0.1)) + np.sum(np.square(there.std - 0.6))
+    assert bound.terms["gradients"] == pytest.approx(0.5 * 1.5**2 * steps.sum(), rel=1e-12)
+    assert bound.terms["distance"] == pytest.approx(distance / (2.0 * steps[-1]), rel=1e-12)
+
+
 def test_a_constant_slope_reaches_its_bound() -> None:
     X, y = np.ones((100, 1)), -np.ones(100)
     state = ovi.learn(
