@@ -1,6 +1,6 @@
 """Whether a stream breaks Theorem 2 for Gaussians with a full covariance N(m, CᵀC), and how near streams come to it.
 
-    python experiments/adversary_covariance.py [--streams 2000]
+    python experiments/adversary_covariance.py [--streams 480]
 
 Eight adversaries, five losses, three priors, and SVA and OGA-EL at the best rate, at five times that and at rates that fall.
 The comparators have spreads of the prior, of the data, at random and nearly none, around good means, far ones and the prior's.
@@ -19,7 +19,7 @@ from helpers.full_trials import verdicts
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--streams", type=int, default=2000)
+    parser.add_argument("--streams", type=int, default=480)
     streams = parser.parse_args().streams
     ratios: dict[str, list[float]] = defaultdict(list)
     broken = 0

@@ -53,11 +53,15 @@ def verdicts(seed: int, count: int = 12, dim: int = 2) -> Iterator[Verdict]:
     learner = ovi.Linear(loss, rule, family, average=False)
     state, sums = learner.init(dim, count), [0.0]
     for row, label in zip(*data, strict=True):
-        state, _ = learner.update(state, row, label)
+        try:
+            state, _ = learner.update(state, row, label)
+        except ovi.BadRow:  # explicit steps on squared losses may explode: what came before is judged
+            break
         sums.append(state.gradient_square)
+    X, y = (part[: state.count] for part in data)
     for belief in opponents:
-        mean, variance = family.predict(belief, data[0])
-        against = float(loss(data[1], mean, np.sqrt(variance)).value.sum())
+        mean, variance = family.predict(belief, X)
+        against = float(loss(y, mean, np.sqrt(variance)).value.sum())
         regret, size = state.expected_loss - against, abs(state.expected_loss) + abs(against)
         name = f"{type(rule).__name__}{', schedule' if rule.step_rate.varies else ''}"
         yield Verdict(f"{name}, observed", regret, bounds.after_data(state, belief, gradient_squares=np.diff(sums)), size)
