@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -15,9 +15,9 @@ from onlinevi.guarantees.bounds.comparison import Comparison, in_steps
 from onlinevi.guarantees.bounds.domains import domain_of
 from onlinevi.guarantees.bounds.setting import Candidate, Setting
 from onlinevi.guarantees.bounds.theorem import UNCHANGING, UNCHANGING_IN_WORDS, Theorem
-from onlinevi.guarantees.bounds.theorems.sva import sva_schedule
+from onlinevi.guarantees.bounds.theorems.sva import ScheduledSVA, sva_schedule
 from onlinevi.learners import Plan
-from onlinevi.rules import OGA, OGAEL, Adaptive, LazyOGAEL, PerSqrt, Rate
+from onlinevi.rules import OGA, OGAEL, Adaptive, LazyOGAEL, PerSqrt
 
 
 def oga_el(*, step: float, count: int, lipschitz: float, distance: float, diameter: float = math.inf) -> Bound:
@@ -104,19 +104,10 @@ class ConstantOGAEL(Theorem):
         ]
 
 
-class ScheduledLazyOGAEL(Theorem):
-    """Lazy OGA-EL at any rates that never grow."""
+class ScheduledLazyOGAEL(ScheduledSVA):
+    """Lazy OGA-EL at any rates that never grow: as SVA, by the distance instead of the divergence."""
 
     name, rules = "oga-el", (LazyOGAEL,)
-    rates: ClassVar[tuple[type[Rate], ...]] = (Rate,)
-    rates_in_words = "others that never grow"
-    in_balls = with_covariances = True
-
-    def before_data(self, run: Comparison, lipschitz: float) -> Bound:
-        return self._bound(run, np.full(run.count, lipschitz**2))
-
-    def after_data(self, run: Comparison) -> Bound:
-        return self._bound(run, run.squares())
 
     def _bound(self, run: Comparison, squares: Vector) -> Bound:
         widest, distance = in_steps(run.plan, run.apart)

@@ -16,7 +16,7 @@ from onlinevi.guarantees.bounds.constants import kl_strong_convexity
 from onlinevi.guarantees.bounds.setting import Candidate, Setting
 from onlinevi.guarantees.bounds.theorem import UNCHANGING, UNCHANGING_IN_WORDS, Theorem
 from onlinevi.learners import Plan
-from onlinevi.rules import SVA, Adaptive, PerSqrt, Rate
+from onlinevi.rules import SVA, Adaptive, PerSqrt, Rate, Rule
 
 
 def sva(
@@ -191,7 +191,8 @@ class ConstantSVA(Theorem):
 class ScheduledSVA(Theorem):
     """SVA at any rates that never grow."""
 
-    name, rules = "sva", (SVA,)
+    name: ClassVar[str] = "sva"
+    rules: ClassVar[tuple[type[Rule], ...]] = (SVA,)
     rates: ClassVar[tuple[type[Rate], ...]] = (Rate,)
     rates_in_words = "others that never grow"
     in_balls = with_covariances = True
