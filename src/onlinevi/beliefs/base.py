@@ -61,6 +61,12 @@ class Ball:
     A step ends at the nearest point of the ball: what lies outside is scaled back. That is the projection of the theorems
     where every coordinate steps alike, so a ball takes one prior std for all coordinates. Its bounds have no d in them where
     the prior's std falls as 1/√d.
+
+    >>> import numpy as np, onlinevi as ovi
+    >>> family = ovi.MeanField(prior_std=0.1, box=ovi.Ball(mean=2.0))
+    >>> trace = ovi.learn(np.eye(2), [9.0, 9.0], loss=ovi.Absolute(), rule=ovi.OGAEL(1000.0), family=family)
+    >>> trace.mean.round(4).tolist()  # (2, 0), then (2, 10) scaled back
+    [0.3922, 1.9612]
     """
 
     mean: float | None = 20.0

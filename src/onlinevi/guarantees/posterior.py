@@ -81,6 +81,9 @@ def batch_vb(
     >>> best = batch_vb([[1.0], [1.0]], [3.0, 3.0], loss=ovi.Squared(), rate=0.25)
     >>> best.mean.round(4).tolist(), round(float(best.std[0]) ** 2, 4), best.gap < 1e-6
     ([1.5], 0.5, True)
+    >>> best = batch_vb([[1.0, 1.0]], [3.0], loss=ovi.Squared(), rate=0.5, family=ovi.FullCovariance())
+    >>> best.mean.round(4).tolist(), best.belief.covariance.round(4).tolist()
+    ([1.0, 1.0], [[0.6667, -0.3333], [-0.3333, 0.6667]])
     """
     loss = checked(loss, tolerance, 1e-6)
     if not isinstance(family := family if family is not None else MeanField(), MeanField | FullCovariance):

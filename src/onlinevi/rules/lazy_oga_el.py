@@ -15,8 +15,8 @@ class LazyOGAEL(RatedRule):
     """argmin over the domain of Σ⟨μ, gradients⟩ + ‖μ − μ₁‖²/(2·rate·s²). mean = m₀ − rate·s²·Σg, std = max(0, s − rate·s²·Σγ).
 
     The problem is the distance to this point, so the argmin over a box or a ball is its projection: the sums are kept, never
-    the projected belief. ``OGAEL`` projects at every event and goes on from there; without a domain the two are one rule, but
-    for stds at 0.
+    the projected belief. ``OGAEL`` projects at every event and goes on from there; at a constant rate and without a domain the
+    two are one rule, but for stds at 0.
     """
 
     rate: Rate | float = PerHorizon(1.0)

@@ -40,7 +40,7 @@ def domain_of(family: Family, dim: int) -> Domain:
 
     >>> import onlinevi as ovi
     >>> from onlinevi import bounds
-    >>> bounds.domain_of(ovi.MeanField(prior_std=0.1, box=ovi.Ball(mean=2.0)), dim=100).diameter ** 2
+    >>> round(bounds.domain_of(ovi.MeanField(prior_std=0.1, box=ovi.Ball(mean=2.0)), dim=100).diameter ** 2, 9)
     18.0
     """
     ball = radii(family, dim)
