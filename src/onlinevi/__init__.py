@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from onlinevi import bounds, checkpoint, datasets, ewa
-from onlinevi.beliefs import Box, Family, FullCovariance, LowRank, MeanField, Point
+from onlinevi.beliefs import Ball, Box, Family, FullCovariance, LowRank, MeanField, Point
 from onlinevi.engine import Belief, Step, __version__, ns
 from onlinevi.guarantees import BatchVB, Certificate, Hindsight, batch_vb, certificate, hindsight, risk_bound
 from onlinevi.learners import (
@@ -35,6 +35,7 @@ from onlinevi.rules import (
     Adaptive,
     Constant,
     Implicit,
+    LazyOGAEL,
     PaperSVB,
     PerHorizon,
     PerSqrt,
@@ -57,6 +58,7 @@ __all__ = [
     "Adaptive",
     "Auto",
     "BadRow",
+    "Ball",
     "BatchVB",
     "Belief",
     "Box",
@@ -72,6 +74,7 @@ __all__ = [
     "Hinge",
     "Implicit",
     "Inputs",
+    "LazyOGAEL",
     "Learner",
     "Linear",
     "Logistic",

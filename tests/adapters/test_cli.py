@@ -78,6 +78,8 @@ def test_bounds_prints_terms_and_where_it_is_vacuous(capsys: pytest.CaptureFixtu
     assert "onlinevi.certificate" in capsys.readouterr().out
     assert main(["bounds", "--T", "100", "--dim", "2", "--rule", "ewa"]) == 2
     assert "loss_bound" in capsys.readouterr().err
+    assert main(["bounds", "--T", "10000", "--dim", "10000", "--rule", "svb", "--ball", "20", "--prior-std", "0.01"]) == 0
+    assert "SVB, convex, rate 28.3/(std²√t): 5660.39" in capsys.readouterr().out
 
 
 def test_data_commands(capsys: pytest.CaptureFixture[str]) -> None:

@@ -88,6 +88,17 @@ def test_ridge_weights_and_boxes_are_part_of_the_game(rule: ovi.Rule) -> None:
     np.testing.assert_allclose(trace.loss, truth.loss, rtol=1e-12, atol=1e-12)
 
 
+def test_balls_are_part_of_the_game() -> None:
+    X, y = stream(ovi.Squared(), count=25)
+    family = ovi.MeanField(0.03, 0.5, ovi.Ball(0.1))
+    trace = Differentiable(dot, ovi.Squared(), ovi.SVB(), family, Linearised()).learn(X, y, params=LINEAR)
+    truth = ovi.learn(X, y, loss=ovi.Squared(), rule=ovi.SVB(), family=family, average=False)
+    assert np.linalg.norm(truth.mean) == pytest.approx(0.1, rel=1e-12)
+    np.testing.assert_allclose(trace.state.array, truth.state.array, rtol=1e-12, atol=1e-12)
+    with pytest.raises(ValueError, match="no radial projection"):
+        Differentiable(NETWORK, ovi.Squared(), ovi.SVA(), family)
+
+
 @pytest.mark.parametrize("centred", [False, True])
 def test_draws_converge_to_the_closed_form(centred: bool) -> None:
     """Both gradients are unbiased, and their errors fall like 1/√samples: 200 runs of one event, by a z-test."""

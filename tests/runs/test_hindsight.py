@@ -78,6 +78,23 @@ def test_it_is_the_best_of_the_box_on_the_rows_as_they_were_prepared(tmp_path: P
     assert Results.from_json(json.loads(json.dumps(run.to_json()))) == run
 
 
+def test_a_ball_is_what_is_compared_with(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    X = np.random.default_rng(0).standard_normal((120, 3))
+    y = np.where(X @ [3.0, -2.0, 1.0] > 0.0, 1.0, -1.0)
+    path, out = write(tmp_path / "r.csv", X, words(y)), tmp_path / "out"
+    assert main(["run", str(path), "--target", "y", "--rule", "sva", "--ball", "0.5", "--out", str(out)]) == 0
+    job, run = load_job(out / "model.ovi"), json.loads((out / "run.json").read_text())
+    Z = ovi.Inputs().update_many(ovi.Inputs().init(3), X)[1]
+    best = ovi.hindsight(Z, y, loss=ovi.Logistic(), box=None, radius=0.5)
+    assert run["hindsight"]["value"] == pytest.approx(best.value, rel=1e-9)
+    assert run["hindsight"]["among"] == "weights of length 0.5 at most"
+    assert np.linalg.norm(job.state.alone().mean) == pytest.approx(0.5, rel=1e-9)
+    assert run["regret"]["observed"][-1] <= run["regret"]["certified"][-1]
+    assert run["regret"]["observed"][-1] <= run["regret"]["theorem"][-1]
+    assert main(["run", str(path), "--target", "y", "--ball", "0.5"]) == 2
+    assert "auto chooses its beliefs itself" in capsys.readouterr().err
+
+
 def test_numbers_of_any_unit_have_their_least_squares(tmp_path: Path) -> None:
     rng = np.random.default_rng(1)
     X = rng.standard_normal((200, 2)) * [1e-4, 1e4]

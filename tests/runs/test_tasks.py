@@ -104,7 +104,7 @@ def test_coverage_is_as_asked(tmp_path: Path, capsys: pytest.CaptureFixture[str]
 
 NO_STEP = {("oga", family) for family in ("mean-field", "full", "low-rank")}
 NO_STEP |= {(rule, "point") for rule in ("sva", "svb", "ngvi", "oga-el")} | {
-    (rule, "low-rank") for rule in ("sva", "svb", "oga-el")
+    (rule, "low-rank") for rule in ("sva", "svb", "oga-el", "lazy-oga-el")
 }
 
 

@@ -1,12 +1,26 @@
 """The families of beliefs: how a belief is stored, what it predicts, how a rule's step is applied to it."""
 
-from onlinevi.beliefs.base import Box, Family, PerCoordinate, PriorAndBox, edges, frozen, named_rows, placed
+from onlinevi.beliefs.base import (
+    Ball,
+    Box,
+    Family,
+    PerCoordinate,
+    PriorAndBox,
+    Radii,
+    edges,
+    frozen,
+    longest_mean,
+    named_rows,
+    placed,
+    radii,
+)
 from onlinevi.beliefs.full import FullBelief, FullCovariance
 from onlinevi.beliefs.low_rank import LowRank, LowRankBelief
 from onlinevi.beliefs.mean_field import MeanField
 from onlinevi.beliefs.point import Point
 
 __all__ = [
+    "Ball",
     "Box",
     "Family",
     "FullBelief",
@@ -17,8 +31,11 @@ __all__ = [
     "PerCoordinate",
     "Point",
     "PriorAndBox",
+    "Radii",
     "edges",
     "frozen",
+    "longest_mean",
     "named_rows",
     "placed",
+    "radii",
 ]

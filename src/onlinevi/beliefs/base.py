@@ -1,14 +1,15 @@
-"""What every family is, and the box that keeps a belief inside the domain of the guarantees."""
+"""What every family is, and the box or the ball that keeps a belief inside the domain of the guarantees."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, NamedTuple, Self, TypeAlias
+from typing import Any, ClassVar, Literal, NamedTuple, Self, TypeAlias
 
 import numpy as np
 
+from onlinevi.beliefs.ball_steps import means_into_ball
 from onlinevi.engine import Belief, Event, Moments, Real, Vector
 
 PerCoordinate: TypeAlias = float | Sequence[float]
@@ -53,6 +54,40 @@ class Box:
             raise ValueError(f"Box(std={self.std}): needs 0 ≤ low ≤ high; try (0, 1)")
 
 
+@dataclass(frozen=True)
+class Ball:
+    """The balls of section 4.2: ‖mean‖ ≤ ``mean``, and ‖std‖ ≤ ``std`` times the norm of the prior's stds. None: no bound.
+
+    A step ends at the nearest point of the ball: what lies outside is scaled back. That is the projection of the theorems
+    where every coordinate steps alike, so a ball takes one prior std for all coordinates. Its bounds have no d in them where
+    the prior's std falls as 1/√d.
+
+    >>> import numpy as np, onlinevi as ovi
+    >>> family = ovi.MeanField(prior_std=0.1, box=ovi.Ball(mean=2.0))
+    >>> trace = ovi.learn(np.eye(2), [9.0, 9.0], loss=ovi.Absolute(), rule=ovi.OGAEL(1000.0), family=family)
+    >>> trace.mean.round(4).tolist()  # (2, 0), then (2, 10) scaled back
+    [0.3922, 1.9612]
+    """
+
+    mean: float | None = 20.0
+    std: float | None = 1.0
+
+    def __post_init__(self) -> None:
+        if self.mean is not None and not 0.0 < self.mean < math.inf:
+            raise ValueError(f"Ball(mean={self.mean!r}): a radius must be > 0 and finite, or None for no bound; try 20.0")
+        if self.std is not None and not 1.0 <= self.std < math.inf:
+            raise ValueError(
+                f"Ball(std={self.std!r}): the prior must lie in the ball, so needs a number ≥ 1, or None; try 1.0"
+            )
+
+
+class Radii(NamedTuple):
+    """How long a belief's vectors may be: infinite where nothing bounds them."""
+
+    mean: float
+    std: float
+
+
 def frozen(value: PerCoordinate) -> float | tuple[float, ...]:
     """A float, or a tuple of floats: a config compares and hashes by value."""
     array = np.asarray(value, dtype=float)
@@ -79,8 +114,28 @@ def check_std(std: PerCoordinate) -> None:
         raise ValueError(f"prior_std={std!r}: must be > 0 and finite; try 1.0, or Point() for no spread")
 
 
+def radii(family: Family, dim: int) -> Radii | None:
+    """The radii of the family's ball in ``dim`` coordinates; None where it has a box, or neither."""
+    if not isinstance(family.box, Ball):
+        return None
+    mean = math.inf if family.box.mean is None else float(family.box.mean)
+    if not family.gaussian:
+        return Radii(mean, 0.0)
+    scale = np.broadcast_to(np.asarray(family._prior_std, dtype=float), (dim,))
+    return Radii(mean, math.inf if family.box.std is None else family.box.std * float(np.linalg.norm(scale)))
+
+
+def longest_mean(family: Family, dim: int) -> float:
+    """sup‖mean‖ over the family's box or ball; infinite where it has none."""
+    ball = radii(family, dim)
+    if ball is not None:
+        return ball.mean
+    low, high, _, _ = edges(family, dim)
+    return float(np.linalg.norm(np.maximum(np.abs(low), np.abs(high))))
+
+
 def edges(family: Family, dim: int) -> tuple[Vector, Vector, Vector, Vector]:
-    """(mean low, mean high, std low, std high) of the family's box, one value a coordinate."""
+    """(mean low, mean high, std low, std high) of the family's box, one value a coordinate; a ball has no finite ones."""
     rows = np.atleast_2d(family.prior_and_box(dim).T).T
     low, high, std_low, std_high = (np.broadcast_to(row, (dim,)) for row in named_rows(rows)[2:])
     return low, high, std_low, std_high if family.gaussian else np.zeros(dim)
@@ -93,7 +148,7 @@ class Family:
     correlated: ClassVar[bool] = False
     """Holds covariances between coordinates: every event then moves all of them, and sparse rows gain nothing."""
     prior_mean: PerCoordinate
-    box: Box | None
+    box: Box | Ball | None
 
     @property
     def _prior_std(self) -> PerCoordinate:
@@ -102,7 +157,7 @@ class Family:
 
     def prior_and_box(self, dim: int) -> Vector:
         """The rows of ``PriorAndBox`` as one array: one value each, or one for each coordinate where any row has those."""
-        box = self.box or Box(mean=None, std=None)
+        box = self.box if isinstance(self.box, Box) else Box(mean=None, std=None)
         mean_low, mean_high = box.mean or (-math.inf, math.inf)
         std_low, std_high = box.std or (0.0, math.inf)
         scale = np.asarray(self._prior_std, dtype=float)
@@ -117,7 +172,20 @@ class Family:
         inside &= (named.std_low <= named.prior_std) & (named.prior_std <= named.std_high)
         if not inside.all():
             raise ValueError(f"{self}: the prior must lie in the box; move prior_mean, or widen the box")
+        self._check_ball(named, dim)
         return stacked
+
+    def _check_ball(self, prior: PriorAndBox, dim: int) -> None:
+        ball = radii(self, dim)
+        if ball is None:
+            return
+        if np.ptp(prior.prior_std) > 0.0:
+            raise ValueError(
+                f"{self.box} with a prior_std a coordinate: steps of several lengths have no radial projection; give one "
+                "prior_std for all, or a Box"
+            )
+        if not np.linalg.norm(np.broadcast_to(prior.prior_mean, (dim,))) <= ball.mean:
+            raise ValueError(f"{self}: the prior must lie in the ball; move prior_mean, or widen the ball")
 
     # What a family must give the loop; ``engine.holes`` says what each does.
     views: Callable[..., Any]
@@ -127,6 +195,7 @@ class Family:
     squares: Callable[..., tuple[Real, Real]]
     advance: Callable[..., None]
     forget: Callable[..., None]
+    into_ball = staticmethod(means_into_ball)
 
     @classmethod
     def advance_for(cls, rule: Any) -> Callable[..., None]:
@@ -164,14 +233,25 @@ class Family:
         """The family for more coordinates: where each has a prior and bounds of its own, the new ones have the last one's."""
         priors = {name: _longer(getattr(self, name), dim) for name in ("prior_mean", "prior_std") if hasattr(self, name)}
         box = self.box
-        if box is not None and box.mean is not None:
+        if isinstance(box, Ball) and np.any(np.asarray(self.prior_mean)):
+            raise ValueError(f"{self}: new weights at a prior mean that is not 0 would move all others in the ball; use a Box")
+        if isinstance(box, Box) and box.mean is not None:
             box = replace(box, mean=(_longer(box.mean[0], dim), _longer(box.mean[1], dim)))
         return replace(self, **priors, box=box)  # type: ignore[type-var]
 
     def project(self, belief: Belief) -> Belief:
-        """The nearest belief in the box."""
+        """The nearest belief in the box or the ball."""
         box = named_rows(self.prior_and_box(len(belief.mean)))
-        return Belief(np.clip(belief.mean, box.mean_low, box.mean_high), np.clip(belief.std, box.std_low, box.std_high))
+        return Belief(self._inside(belief.mean, box), np.clip(self._scaled(belief.std, "std"), box.std_low, box.std_high))
+
+    def _inside(self, mean: Vector, box: PriorAndBox) -> Vector:
+        return np.clip(self._scaled(mean, "mean"), box.mean_low, box.mean_high)
+
+    def _scaled(self, vector: Vector, part: Literal["mean", "std"]) -> Vector:
+        """The vector, scaled back to the ball where there is one."""
+        ball = radii(self, len(vector))
+        length = float(np.linalg.norm(vector))
+        return vector if ball is None or length <= getattr(ball, part) else vector * (getattr(ball, part) / length)
 
     def natural(self, belief: Any) -> Any:
         """The natural parameters λ of a belief."""

@@ -5,20 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, NamedTuple
 
-import numpy as np
-
-from onlinevi.beliefs.base import Box, Family, PerCoordinate, check_std, frozen, named_rows
+from onlinevi.beliefs.base import Ball, Box, Family, PerCoordinate, check_std, frozen, named_rows
 from onlinevi.engine import Belief, Event, Gradient, Moments, Prior, Real, StepInputs, Totals, ns
 from onlinevi.engine.holes import new_belief
 
 
 @dataclass(frozen=True)
 class Correlated(Family):
-    """Gaussians with covariances, from the prior N(prior_mean, prior_std²) on; the box holds their means only."""
+    """Gaussians with covariances, from the prior N(prior_mean, prior_std²) on; the box or ball holds their means only."""
 
     prior_mean: PerCoordinate = 0.0
     prior_std: PerCoordinate = 1.0
-    box: Box | None = field(default_factory=lambda: Box(std=None))
+    box: Box | Ball | None = field(default_factory=lambda: Box(std=None))
     gaussian: ClassVar[bool] = True
     correlated: ClassVar[bool] = True
 
@@ -27,7 +25,8 @@ class Correlated(Family):
         object.__setattr__(self, "prior_std", frozen(self.prior_std))
         check_std(self.prior_std)
         if self.box is not None and self.box.std is not None:
-            raise ValueError(f"{self.box}: with covariances there are bounds for means only; set Box(mean=…, std=None)")
+            kind = type(self.box).__name__
+            raise ValueError(f"{self.box}: with covariances there are bounds for means only; set {kind}(mean=…, std=None)")
 
     @property
     def _prior_std(self) -> PerCoordinate:
@@ -35,7 +34,7 @@ class Correlated(Family):
 
     def project(self, belief: Any) -> Any:
         box = named_rows(self.prior_and_box(len(belief.mean)))
-        return belief._replace(mean=np.clip(belief.mean, box.mean_low, box.mean_high))
+        return belief._replace(mean=self._inside(belief.mean, box))
 
     @staticmethod
     def variance_after(views: Any, rows: Any, event: Event, law: Moments, growth: Real) -> tuple[Real, Real]:

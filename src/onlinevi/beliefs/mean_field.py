@@ -8,7 +8,8 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from onlinevi.beliefs import forgetting
-from onlinevi.beliefs.base import Box, Family, PerCoordinate, PriorAndBox, check_std, frozen, named_rows
+from onlinevi.beliefs.ball_steps import both_into_ball
+from onlinevi.beliefs.base import Ball, Box, Family, PerCoordinate, PriorAndBox, check_std, frozen, named_rows
 from onlinevi.engine import Belief, Event, Gradient, Moments, Prior, Real, StepInputs, Totals, Vector, ns
 from onlinevi.engine.holes import (
     is_missing,
@@ -40,11 +41,11 @@ class Expectation(NamedTuple):
 
 @dataclass(frozen=True)
 class MeanField(Family):
-    """A Gaussian with independent coordinates, from the prior N(prior_mean, prior_std²) on, in the box."""
+    """A Gaussian with independent coordinates, from the prior N(prior_mean, prior_std²) on, in the box or ball."""
 
     prior_mean: PerCoordinate = 0.0
     prior_std: PerCoordinate = 1.0
-    box: Box | None = field(default_factory=Box)
+    box: Box | Ball | None = field(default_factory=Box)
     name: ClassVar[str] = "mean-field"
     gaussian: ClassVar[bool] = True
 
@@ -198,6 +199,7 @@ class MeanField(Family):
             first += count
 
     forget = staticmethod(forgetting.mean_field)
+    into_ball = staticmethod(both_into_ball)
 
 
 def _precision(belief: Belief) -> Vector:

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, NoReturn
 import numpy as np
 
 from onlinevi.beliefs import forgetting
-from onlinevi.beliefs.base import Box, Family, PerCoordinate, frozen, named_rows
+from onlinevi.beliefs.base import Ball, Box, Family, PerCoordinate, frozen, named_rows
 from onlinevi.engine import Belief, Event, Gradient, Moments, Prior, Real, StepInputs, Totals, Vector, ns
 from onlinevi.engine.holes import is_missing, missing_variance, new_belief, position, setting_at, split_tail, value
 from onlinevi.engine.reading import add_moments
@@ -17,10 +17,10 @@ from onlinevi.engine.reading import add_moments
 
 @dataclass(frozen=True)
 class Point(Family):
-    """A point that starts at ``prior_mean`` and stays in the box."""
+    """A point that starts at ``prior_mean`` and stays in the box or ball."""
 
     prior_mean: PerCoordinate = 0.0
-    box: Box | None = field(default_factory=Box)
+    box: Box | Ball | None = field(default_factory=Box)
     name: ClassVar[str] = "point"
     gaussian: ClassVar[bool] = False
 

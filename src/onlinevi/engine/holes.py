@@ -116,6 +116,11 @@ def forget(views: Any, prior_and_box: Any, discount: Real, count: Real) -> None:
     _hole("forget")
 
 
+def into_ball(views: Any, settings: Any) -> None:
+    """The family scales means and stds back to their balls, in place; where it has none they stay."""
+    _hole("into_ball")
+
+
 def prefetch_row(views: Any, rows: Any, event: Event) -> None:
     """The family asks memory, ahead of time, for the coordinates that a sparse row touches. For speed alone."""
     _hole("prefetch_row")

@@ -21,6 +21,7 @@ from onlinevi.engine.holes import (
     has_small_steps,
     in_float32,
     interleave,
+    into_ball,
     is_dense,
     is_flat,
     is_robust,
@@ -189,6 +190,7 @@ def one_pass(
             advance(vectors, rows, event, inputs, prior_and_box)
         if settings[SETTING.discount] < 1.0:
             forget(vectors, prior_and_box, cast(settings[SETTING.discount]), count)
+        into_ball(vectors, settings)
         if len(drift) > 0:
             drift_after_step(drift, left, mean, rows, event, cast(count))
 

@@ -65,6 +65,9 @@ class Settings(NamedTuple):
     """Up to which rate·curvature·std² a step is small."""
     widest: int
     """A row is refused whose prediction has a variance beyond this many Σ x²: the covariance has exploded."""
+    mean_radius: int
+    """Of the ball that means are scaled back to, infinite without one."""
+    std_radius: int
 
 
 class Recorded(NamedTuple):

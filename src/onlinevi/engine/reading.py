@@ -155,6 +155,10 @@ def forget_nothing(views: Any, prior_and_box: Any, discount: Any, count: Any) ->
     """Does nothing: with a discount of 1 nothing is forgotten."""
 
 
+def nowhere(views: Any, settings: Any) -> None:
+    """Does nothing: without a ball nothing is scaled back."""
+
+
 def never_flat(y: Any, a: Any, *parameters: Any) -> bool:
     return False
 

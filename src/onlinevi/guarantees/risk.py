@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from onlinevi.beliefs import Box
+from onlinevi.beliefs import Ball, Box
 from onlinevi.data import as_rows
 from onlinevi.engine import Vector
 from onlinevi.guarantees.bounds.risk import online_to_batch_confident
@@ -155,8 +155,8 @@ def shards_risk_bound(shards: Sequence[LossSums], delta: float, *, bound: float)
     return min(most * (1.0 + SLACK), 1.0) * bound
 
 
-def loss_bound(loss: Loss, rows: Any, *, box: Box, labels: Any, dim: int | None = None) -> float:
-    """The largest loss of any mean in the box, on such rows with such labels: the ``bound`` that a risk bound needs.
+def loss_bound(loss: Loss, rows: Any, *, box: Box | Ball, labels: Any, dim: int | None = None) -> float:
+    """The largest loss of any mean in the box or ball, on such rows with such labels: the ``bound`` that a risk bound needs.
 
     ``rows`` is a matrix whose rows stand for all that can occur, or one number: no row is longer than that (then ``dim``
     says how many features there are). ``labels`` are all that can occur; every row is taken with every one of them.
@@ -172,26 +172,38 @@ def loss_bound(loss: Loss, rows: Any, *, box: Box, labels: Any, dim: int | None 
         if dim is None or not rows >= 0.0:
             raise ValueError(f"rows={rows!r}: as a number it is the largest length of a row, ≥ 0, and needs dim")
         furthest = _furthest(box, dim)
-        low, high = -float(rows) * np.linalg.norm(furthest), float(rows) * np.linalg.norm(furthest)
+        low, high = -float(rows) * furthest, float(rows) * furthest
     else:
         matrix = as_rows(rows, filled=True)
         values = np.asarray(matrix.block(0, matrix.count), dtype=float)
         furthest = _furthest(box, matrix.dim)
-        ends = [values * np.broadcast_to(np.asarray(bound, dtype=float), (matrix.dim,)) for bound in box.mean]
-        low, high = np.minimum(*ends).sum(axis=1), np.maximum(*ends).sum(axis=1)
+        low, high = _ends(box, values)
     # A convex loss is largest at an end of the interval of predictions.
     every = np.unique(np.asarray(labels, dtype=float))
     largest = max(float(loss(label, end).value.max()) for label in every for end in (low, high))
-    return (largest + 0.5 * loss.ridge * float(furthest @ furthest)) * (1.0 + SLACK)
+    return (largest + 0.5 * loss.ridge * furthest**2) * (1.0 + SLACK)
 
 
-def _furthest(box: Box, dim: int) -> Vector:
+def _furthest(box: Box | Ball, dim: int) -> float:
+    """How long a mean can be."""
     assert box.mean is not None
+    if isinstance(box, Ball):
+        return float(box.mean)
     ends = [np.abs(np.broadcast_to(np.asarray(bound, dtype=float), (dim,))) for bound in box.mean]
     furthest = np.maximum(*ends)
     if not np.isfinite(furthest).all():
         raise ValueError(f"{box}: without bounds on the means no loss is bounded; try Box(mean=(-20, 20))")
-    return np.asarray(furthest)
+    return float(np.linalg.norm(furthest))
+
+
+def _ends(box: Box | Ball, rows: Vector) -> tuple[Any, Any]:
+    """The least and the largest prediction of each row."""
+    assert box.mean is not None
+    if isinstance(box, Ball):
+        high = box.mean * np.linalg.norm(rows, axis=1)
+        return -high, high
+    ends = [rows * np.asarray(bound, dtype=float) for bound in box.mean]
+    return np.minimum(*ends).sum(axis=1), np.maximum(*ends).sum(axis=1)
 
 
 def _losses(trace: Trace) -> Vector:

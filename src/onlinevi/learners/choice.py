@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, TypeVar
 
-from onlinevi.beliefs import Family, MeanField
+from onlinevi.beliefs import Ball, Family, MeanField, Point
 from onlinevi.engine import look_up, named
 from onlinevi.learners.base import Learner
 from onlinevi.learners.calibrate import Calibrate
@@ -15,9 +16,9 @@ from onlinevi.learners.inputs import Inputs
 from onlinevi.learners.linear import Linear
 from onlinevi.learners.prepare import Prepare
 from onlinevi.losses import Loss, Squared, Target
-from onlinevi.rules import OGA, OGAEL, SVA, PerSqrt, Rule
+from onlinevi.rules import OGA, OGAEL, SVA, LazyOGAEL, PerSqrt, Rule
 
-WITHOUT_HORIZON: Mapping[type[Rule], Rule] = {kind: kind(PerSqrt(1.0)) for kind in (SVA, OGA, OGAEL)}
+WITHOUT_HORIZON: Mapping[type[Rule], Rule] = {kind: kind(PerSqrt(1.0)) for kind in (SVA, OGA, OGAEL, LazyOGAEL)}
 """The paper's constants, with rates that need no horizon: an estimator may be given further rows at any time."""
 
 Part = TypeVar("Part", Loss, Rule)
@@ -68,6 +69,15 @@ def family_of(name: str, rule: str) -> Family:
         fitting = " or ".join(known for known, other in families.items() if _fits(own, other()))
         raise ValueError(f"family={name!r}: {rule} has no step for it; with {rule} choose {fitting}")
     made: Family = kind(box=None) if own.takes_any_unit else kind()  # type: ignore[call-arg]
+    return made
+
+
+def in_ball(family: Family | None, rule: str, radius: float) -> Family:
+    """The family, or the rule's own, with its means in the ball of this radius about 0, and its stds in that of the prior."""
+    if rule == "auto":
+        raise ValueError(f"ball={radius!r}: auto chooses its beliefs itself; leave the ball out, or choose one rule")
+    own: Any = family or (MeanField() if rule_of(rule).gaussian else Point())
+    made: Family = replace(own, box=Ball(radius, None if own.correlated else 1.0))
     return made
 
 

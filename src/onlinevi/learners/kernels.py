@@ -28,6 +28,8 @@ class Features(NamedTuple):
     """NaN in a row is a missing value."""
     single: bool = False
     """Vectors and rows in float32."""
+    ball: bool = False
+    """Means and stds are scaled back to balls behind every step."""
 
 
 PLAIN = Features()
@@ -120,6 +122,7 @@ def _family_parts(family: type[Family], rule: type[Rule], features: Features, *,
         holes.may_explode: reading.answer(family.correlated),
         holes.advance: advance,
         holes.forget: family.forget if features.forgets else reading.forget_nothing,
+        holes.into_ball: family.into_ball if features.ball else reading.nowhere,
         holes.prefetch_row: family.prefetch_row if sparse else Family.prefetch_row,
     }
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from onlinevi.beliefs import Family, MeanField, Point
+from onlinevi.beliefs import Ball, Family, MeanField, Point
 from onlinevi.data import Rows, as_events, as_row, as_rows, blocks, typed_row
 from onlinevi.engine import SUM, Step, Vector
 from onlinevi.engine import loop as linear
@@ -72,6 +72,8 @@ class Linear(Learner[State]):
             needs = "a Gaussian family such as MeanField()" if rule.gaussian else "Point()"
             raise ValueError(f"{type(rule).__name__} needs {needs}, not {type(family).__name__}")
         family.check_rule(rule)
+        if isinstance(family.box, Ball) and family.box.std is not None and not self.loss.convex:
+            rule.check_growing_ball()
         if family.correlated:
             object.__setattr__(self, "rule", rule.with_covariance())
         if self.loss.ridge > 0.0:
@@ -276,7 +278,7 @@ class Linear(Learner[State]):
     def fills_rows(self) -> bool:
         """Whether every coordinate moves at every event: then zeros left out gain nothing."""
         moves_all = self.rule.moves_without_gradient or self.loss.ridge > 0.0 or self.discount < 1.0
-        return moves_all or self.belief_family.correlated
+        return moves_all or self.belief_family.correlated or isinstance(self.belief_family.box, Ball)
 
     def _check(self, state: State) -> Plan:
         plan = state.plan

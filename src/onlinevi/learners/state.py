@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from onlinevi.beliefs import Family, edges, named_rows, placed
+from onlinevi.beliefs import Family, Radii, edges, named_rows, placed, radii
 from onlinevi.engine import SETTING, SUM, Belief, Kernel, Prior, Vector
 from onlinevi.learners.columns import Named
 from onlinevi.learners.kernels import Features, kernel, speedup_of
@@ -56,17 +56,30 @@ class Plan:
         settings[SETTING.robust] = self.loss.robust or 0.0
         settings[SETTING.small_step] = self.small_step
         settings[SETTING.widest] = self.widest
+        ball = radii(self.family, self.dim) or Radii(math.inf, math.inf)
+        settings[[SETTING.mean_radius, SETTING.std_radius]] = ball
         return settings
 
     @cached_property
     def step_rate(self) -> Rate:
-        """The rule's, with the constant for this box where it has none of its own."""
+        """The rule's, with the constant for this box or ball where it has none of its own."""
         rate = self.rule.step_rate
-        if not isinstance(rate, Adaptive):
-            return rate
-        mean_low, mean_high, std_low, std_high = edges(self.family, self.dim)
+        return rate.fitted(self.rule.best_constant(*self._corners)) if isinstance(rate, Adaptive) else rate
+
+    @property
+    def _corners(self) -> tuple[Prior, Belief, Belief]:
+        """The prior, and two points of the domain as far apart as it has.
+
+        Those of a ball lie in the plane of the prior's mean, which is along the first axis.
+        """
         prior = Prior(*(np.broadcast_to(row, (self.dim,)) for row in named_rows(self.prior_and_box)[:2]))
-        return rate.fitted(self.rule.best_constant(prior, Belief(mean_low, std_low), Belief(mean_high, std_high)))
+        ball = radii(self.family, self.dim)
+        if ball is None:
+            mean_low, mean_high, std_low, std_high = edges(self.family, self.dim)
+            return prior, Belief(mean_low, std_low), Belief(mean_high, std_high)
+        axis, other = np.eye(2)[:, : min(self.dim, 2)]
+        prior = Prior(float(np.linalg.norm(prior.mean)) * axis, prior.std[:2])
+        return prior, Belief(-ball.mean * axis, ball.std * other), Belief(ball.mean * axis, ball.std * axis)
 
     @cached_property
     def sizes(self) -> tuple[int, int, int]:
@@ -89,6 +102,11 @@ class Plan:
     def moves_always(self) -> bool:
         """Whether coordinates without a gradient move too, so that a sparse row costs as much as a dense one."""
         return self.rule.moves_without_gradient or self.loss.ridge > 0.0 or self.discount < 1.0
+
+    @property
+    def fills_rows(self) -> bool:
+        """Whether zeros left out of a row gain nothing: every coordinate moves, by itself, with the others or into a ball."""
+        return self.moves_always or self.family.correlated or self.features.ball
 
     @property
     def small_step(self) -> float:
@@ -132,6 +150,7 @@ class Plan:
             adaptive=isinstance(self.rule.step_rate, Adaptive),
             missing=self.missing,
             single=self.dtype == "float32",
+            ball=radii(self.family, self.dim) is not None,
         )
 
     @cached_property
@@ -356,7 +375,10 @@ class State(Named):
 
 
 def magnitude_at_most(state: State) -> float:
-    """Σ |e1·a| of a state that did not keep it, from its sums and the box of means; without a box from the last mean."""
+    """Σ |e1·a| of a state that did not keep it, from its sums and the box of means; without a box from the last mean.
+
+    Files from before it was kept know no balls.
+    """
     box, ridge = named_rows(state.plan.prior_and_box), state.plan.loss.ridge
     ends = np.maximum(np.abs(box.mean_low), np.abs(box.mean_high))
     furthest = np.linalg.norm(np.where(np.isfinite(ends), ends, np.abs(state.mean)) + np.zeros(state.plan.dim))

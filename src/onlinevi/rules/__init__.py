@@ -2,6 +2,7 @@
 
 from onlinevi.rules.base import Rule, shrink
 from onlinevi.rules.implicit import Implicit
+from onlinevi.rules.lazy_oga_el import LazyOGAEL
 from onlinevi.rules.ngvi import NGVI
 from onlinevi.rules.oga import OGA
 from onlinevi.rules.oga_el import OGAEL
@@ -18,6 +19,7 @@ __all__ = [
     "Adaptive",
     "Constant",
     "Implicit",
+    "LazyOGAEL",
     "PaperSVB",
     "PerHorizon",
     "PerSqrt",

@@ -72,6 +72,9 @@ class Rule:
                 f"{type(self).__name__} with a covariance takes no ridge, which costs O(d³) an event: use a smaller prior_std"
             )
 
+    def check_growing_ball(self) -> None:
+        """Refuse a ball of stds under a loss that can widen them, where the step's argmin is no radial projection."""
+
     @property
     def step_rate(self) -> Rate:
         """The rate that the step is given as ``rates.step``."""

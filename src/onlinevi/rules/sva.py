@@ -17,7 +17,9 @@ from onlinevi.rules.rates import PerHorizon, Rate
 class SVA(RatedRule):
     """argmin_q Σ⟨μ, gradients⟩ + KL(q‖prior)/rate. mean = m₀ − rate·s²·Σg, std = s·h(½·rate·s·Σγ).
 
-    On a box the problem is separable, so its argmin is the clip of this one. The sums are kept, never the clipped belief.
+    On a box the problem is separable, so its argmin is the clip of this one. On a ball the means' part is the distance to this
+    one, so its argmin is the radial projection; stds never outgrow the prior's, as Σγ ≥ 0 under a convex loss. The sums are
+    kept, never the clipped belief.
     """
 
     rate: Rate | float = PerHorizon(1.0)
@@ -26,6 +28,12 @@ class SVA(RatedRule):
     uses_next_rate: ClassVar[bool] = True
     recursive: ClassVar[bool] = False
     geometry: ClassVar[Geometry | None] = Geometry.ENTRIES
+
+    def check_growing_ball(self) -> None:
+        raise ValueError(
+            "SVA in a Ball of stds: a loss that is not convex can widen them, and then the argmin over the ball is no radial "
+            "projection; set Ball(std=None), or use a Box"
+        )
 
     @property
     def moves_without_gradient(self) -> bool:

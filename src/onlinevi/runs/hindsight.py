@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from onlinevi.beliefs import edges
+from onlinevi.beliefs import edges, radii
 from onlinevi.engine import Vector
 from onlinevi.guarantees import hindsight
 from onlinevi.runs.job import Job
@@ -38,9 +38,9 @@ def look_back(job: Job, source: str, stopper: Stopper, *, any_size: bool = False
     try:
         _check(job, any_size=any_size)
         X, y = replay(job, source, stopper, None if any_size else MOST_VALUES)
-        box, among = _comparators(job, y)
+        domain, among = _comparators(job, y)
         with stopper.waiting():  # Ctrl-C ends the search alone
-            best = hindsight(X, y, loss=job.learner.loss, box=box)
+            best = hindsight(X, y, loss=job.learner.loss, **domain)
     except Stopped:
         return InHindsight(why="the search for it was interrupted")
     except ValueError as error:
@@ -66,17 +66,20 @@ def _check(job: Job, *, any_size: bool) -> None:
         raise too_many(MOST_VALUES)
 
 
-def _comparators(job: Job, y: Vector) -> tuple[Any, str]:
-    """The box of the weights that are compared with, and in words: the rule's own, which its certificate speaks of too."""
+def _comparators(job: Job, y: Vector) -> tuple[dict[str, Any], str]:
+    """Where the weights compared with lie, also in words: in the rule's own box or ball, as its certificate has it."""
     leaf = job.state.alone()
     if leaf is not None:
         plan = leaf.plan
+        ball = radii(plan.family, plan.dim)
+        if ball is not None and math.isfinite(ball.mean):
+            return {"box": None, "radius": ball.mean}, f"weights of length {ball.mean:g} at most"
         low, high, _, _ = edges(plan.family, plan.dim)
         if np.isfinite([low, high]).all():
-            return (low, high), f"weights from {low.min():g} to {high.max():g}".replace("-", "−")
+            return {"box": (low, high)}, f"weights from {low.min():g} to {high.max():g}".replace("-", "−")
     if job.kind in ("classes", "counts"):
-        return REACH, f"weights up to ±{REACH:g}"
+        return {"box": REACH}, f"weights up to ±{REACH:g}"
     unit = float(np.abs(y).max()) or 1.0
     if not math.isfinite(REACH * unit):
         raise NotAgain(f"a label of {unit:g} is too large")
-    return REACH * unit, f"weights up to ±{REACH:g} times the largest label"
+    return {"box": REACH * unit}, f"weights up to ±{REACH:g} times the largest label"

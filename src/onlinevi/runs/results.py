@@ -69,6 +69,7 @@ def _head(job: Job) -> Head:
     sentence = f"Predict {job.settings.target}{what} from {columns} {'column' if columns == 1 else 'columns'}"
     settings = {"learner": job.settings.rule, "loss": str(job.learner.loss), "missing values": job.settings.missing}
     settings |= {"family": job.settings.family} if job.settings.family else {}
+    settings |= {"ball": f"{job.settings.ball:g}"} if job.settings.ball else {}
     settings |= {"delay": f"{job.settings.delay} rows"} if job.settings.delay else {}
     source = Source(" + ".join(map(str, job.merged)) or "?")
     if position is not None:

@@ -8,9 +8,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, is_dataclass
 from typing import Any, Literal, cast
 
+from onlinevi.beliefs import Family
 from onlinevi.data import FIRST_LOOK, MOST_CLASSES, Batch, Columns, Kind, Schema, Stream, Task, named_classes
 from onlinevi.engine import look_up
-from onlinevi.learners import Calibration, Inputs, Learner, choose, family_of, for_classes, losses_of
+from onlinevi.learners import Calibration, Inputs, Learner, choose, family_of, for_classes, in_ball, losses_of
 from onlinevi.losses import Loss, Pinball, Target
 from onlinevi.rules import Rule
 
@@ -37,8 +38,9 @@ def memory() -> float:
 class Settings:
     """What is asked of a run. ``loss``, ``rule`` and ``family`` are names, or ``package.module:Class``.
 
-    ``task`` and ``loss`` None: by the labels. ``family`` None: the rule's own. ``level`` is that of a quantile,
-    ``coverage`` that of intervals, ``delay`` how many rows late labels come; the others are those of ``Columns``.
+    ``task`` and ``loss`` None: by the labels. ``family`` None: the rule's own. ``ball`` is the radius of a ball that keeps
+    the weights of one rule; None: the family's box. ``level`` is that of a quantile, ``coverage`` that of intervals,
+    ``delay`` how many rows late labels come; the others are those of ``Columns``.
 
     ``classes`` are the labels in the order of their codes; none: those of the first rows, and others join. ``look`` is how
     many rows are waited for before the first is learned from, to tell what columns and labels are; one is enough where
@@ -72,6 +74,7 @@ class Settings:
     delimiter: str | None = None
     encoding: str | None = None
     names: tuple[str, ...] | None = None
+    ball: float | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "keep", tuple(self.keep))
@@ -93,8 +96,7 @@ class Settings:
             raise ValueError(f"delay={self.delay}: needs a number of rows from 0")
         if self.first_row < 0 or (self.end_row is not None and self.end_row <= self.first_row):
             raise ValueError(f"rows={self.first_row}:{self.end_row}: needs a first row from 0 and an end behind it")
-        if self.family is not None:
-            family_of(self.family, self.rule)
+        _ = self.beliefs
         _ = Pinball(self.level), Calibration(self.coverage), self.columns, self._told()
 
     @property
@@ -169,13 +171,18 @@ class Settings:
             takes = "the level as its first field" if kind == "quantile" else "a default for every field"
             raise ValueError(f"loss={given!r} cannot be made by its name ({error}): give it {takes}") from error
 
+    @property
+    def beliefs(self) -> Family | None:
+        """The family that was asked for, in its ball; None for the rule's own."""
+        family = None if self.family is None else family_of(self.family, self.rule)
+        return family if self.ball is None else in_ball(family, self.rule, self.ball)
+
     def learner(self, task: Task) -> Learner[Any]:
         """The learner for this task."""
         loss = self.loss_of(self.kind(task))
         # Missing values may come at any row, so the learner has to be ready for them from the first.
         inputs = Inputs(missing=self.missing == "nan", fixed=self.prepare_like is not None)
-        family = None if self.family is None else family_of(self.family, self.rule)
-        learner = choose(loss, self.rule, family, inputs, None if task.kind == "classes" else self.coverage)
+        learner = choose(loss, self.rule, self.beliefs, inputs, None if task.kind == "classes" else self.coverage)
         return for_classes(learner, len(task.names))
 
     def check_width(self, dim: int) -> None:

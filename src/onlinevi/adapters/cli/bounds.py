@@ -28,6 +28,7 @@ def add(commands: Commands) -> None:
     command.add_argument("--distance", type=float, default=1.0, metavar="R", help="of the best weights from 0 (default: 1)")
     command.add_argument("--prior-std", type=float, default=1.0, metavar="S", help="default: 1")
     command.add_argument("--reach", type=float, default=20.0, metavar="R", help="weights lie in [−R, R] (default: 20)")
+    command.add_argument("--ball", type=float, metavar="R", help="weights lie in the ball of radius R about 0 instead")
     command.add_argument("--loss-bound", type=float, metavar="B", help="losses lie in [0, B]; for ewa")
     command.set_defaults(command=_run)
 
@@ -36,7 +37,8 @@ def _run(options: argparse.Namespace) -> int:
     from onlinevi.guarantees import Setting, calculate
 
     loss = named(Loss)[options.loss](ridge=options.ridge)
-    setting = Setting(options.T, options.dim, loss, options.row_norm, options.distance, options.prior_std, options.reach)
+    known = options.row_norm, options.distance, options.prior_std, options.reach, options.ball
+    setting = Setting(options.T, options.dim, loss, *known)
     entries = calculate(setting, options.rule, rate=options.rate, loss_bound=options.loss_bound)
     for entry in entries:
         a_step = "" if entry.bound.name.endswith("risk") else f", or {entry.bound.value / options.T:.4g} a step"

@@ -58,6 +58,13 @@ def add(commands: Commands) -> None:
     )
     rule.add_argument("--auto", dest="rule", action="store_const", const="auto", help="the same as --rule auto")
     add_family(learner)
+    learner.add_argument(
+        "--ball",
+        type=float,
+        metavar="R",
+        help="keep the weights of a rule in the ball of radius R about 0, all of them together (default: each in [−20, 20]; "
+        "of implicit anywhere)",
+    )
     add_import(learner)
     learner.add_argument(
         "--from",
@@ -178,10 +185,11 @@ def _run(options: argparse.Namespace) -> int:
 def _settings(options: argparse.Namespace) -> Settings:
     """What the options ask for; behind a model its own, and none that are others."""
     if options.after is None:
-        return replace(settings_of(options, options.rule, options.family), prepare_like=options.prepare_like)
+        chosen = settings_of(options, options.rule, options.family)
+        return replace(chosen, prepare_like=options.prepare_like, ball=options.ball)
     first, end = options.rows
     kept = load_job(options.after).settings
-    for name in (*SETTINGS, "rule", "family", "prepare_like"):
+    for name in (*SETTINGS, "rule", "family", "ball", "prepare_like"):
         asked, was = getattr(options, name), getattr(kept, name)
         if asked not in (was, options.unset(name)):
             raise ValueError(

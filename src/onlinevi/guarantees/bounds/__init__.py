@@ -8,13 +8,14 @@ made of. Where the paper's print is wrong, docs/errata.md says how.
 from onlinevi.guarantees.bounds.bound import Bound, informative_from
 from onlinevi.guarantees.bounds.comparison import front_loaded
 from onlinevi.guarantees.bounds.constants import kl_strong_convexity, largest_loss, lipschitz
-from onlinevi.guarantees.bounds.domains import Domain, ball_domain, box_domain
+from onlinevi.guarantees.bounds.domains import Domain, ball_domain, box_domain, domain_of
 from onlinevi.guarantees.bounds.risk import online_to_batch, online_to_batch_confident
 from onlinevi.guarantees.bounds.runs import after_data, before_data, everywhere, total_loss
 from onlinevi.guarantees.bounds.table import register, theorem_of
 from onlinevi.guarantees.bounds.theorem import Theorem
 from onlinevi.guarantees.bounds.theorems.ewa import ewa, ewa_excess_risk, ewa_rate
 from onlinevi.guarantees.bounds.theorems.oga_el import (
+    lazy_oga_el_schedule,
     oga_el,
     oga_el_adaptive,
     oga_el_divergence,
@@ -49,6 +50,7 @@ __all__ = [
     "ball_domain",
     "before_data",
     "box_domain",
+    "domain_of",
     "everywhere",
     "ewa",
     "ewa_excess_risk",
@@ -57,6 +59,7 @@ __all__ = [
     "informative_from",
     "kl_strong_convexity",
     "largest_loss",
+    "lazy_oga_el_schedule",
     "lipschitz",
     "oga_el",
     "oga_el_adaptive",

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from onlinevi.beliefs import MeanField, edges, named_rows
+from onlinevi.beliefs import FullBelief, FullCovariance, MeanField, edges, named_rows, radii
 from onlinevi.engine import Belief, Vector
 from onlinevi.guarantees.bounds.bound import non_negative, positive, whole
 from onlinevi.guarantees.bounds.constants import kl_strong_convexity
-from onlinevi.guarantees.bounds.domains import Domain, box_domain
+from onlinevi.guarantees.bounds.domains import Domain, domain_of
 from onlinevi.learners import Plan, State
 
 ROUNDING = 1e-9
@@ -23,7 +23,7 @@ class Comparison:
     """A run and a comparator q_u; with ``lipschitz`` or ``gradient_squares`` what more is known of the gradients."""
 
     state: State
-    comparator: Belief
+    comparator: Belief | FullBelief
     lipschitz: float | None = None
     gradient_squares: Any = None
 
@@ -36,10 +36,21 @@ class Comparison:
         return self.state.count
 
     @property
+    def belief(self) -> Any:
+        """The comparator as the run's family writes beliefs: stds stand for a diagonal C."""
+        dim, family = self.plan.dim, self.plan.family
+        mean = np.broadcast_to(np.asarray(self.comparator.mean, dtype=float), (dim,))
+        if isinstance(self.comparator, FullBelief):
+            if not isinstance(family, FullCovariance):
+                raise ValueError(f"the comparator has covariances, and {family} none: give a Belief(mean, std)")
+            return FullBelief(mean, _triangular(self.comparator.factor, dim))
+        std = np.broadcast_to(np.asarray(self.comparator.std, dtype=float), (dim,))
+        return FullBelief(mean, np.diag(std)) if family.correlated else Belief(mean, std)
+
+    @property
     def kl(self) -> float:
         """KL(q_u‖prior)."""
-        spread_out = (np.broadcast_to(np.asarray(part, dtype=float), (self.plan.dim,)) for part in self.comparator)
-        divergence = _mean_field(self.plan).kl(Belief(*spread_out))
+        divergence = _gaussian(self.plan).kl(self.belief)
         if not math.isfinite(divergence):
             raise ValueError("the comparator has a std of 0, infinitely far from the prior: give it a spread, such as 0.01")
         return divergence
@@ -47,7 +58,7 @@ class Comparison:
     @property
     def strong_convexity(self) -> float:
         """α of KL(·‖prior)."""
-        return kl_strong_convexity(_mean_field(self.plan), self.plan.dim)
+        return kl_strong_convexity(_gaussian(self.plan), self.plan.dim)
 
     @property
     def rate(self) -> float:
@@ -56,7 +67,7 @@ class Comparison:
 
     @property
     def domain(self) -> Domain:
-        return box_domain(self.plan.family, self.plan.dim)
+        return domain_of(self.plan.family, self.plan.dim)
 
     @property
     def diameter(self) -> float:
@@ -65,9 +76,9 @@ class Comparison:
 
     @property
     def apart(self) -> Vector:
-        """u − μ₁, means and stds: what the run had to cover from the prior on."""
+        """u − μ₁, means and stds or C, a column a coordinate: what the run had to cover from the prior on."""
         prior = self.plan.family.init(self.plan.dim)
-        return np.stack([np.asarray(there, dtype=float) - here for there, here in zip(self.comparator, prior, strict=True)])
+        return np.vstack([there - here for there, here in zip(self.belief, prior, strict=True)])
 
     def squares(self) -> Vector:
         """The squared gradients, one an event: those given, or with their sum the ones that weigh most in a falling rate."""
@@ -89,8 +100,9 @@ class Comparison:
 
 
 def bounded(plan: Plan) -> bool:
-    """Whether the box of (mean, std) has finite ends."""
-    return bool(np.isfinite(edges(plan.family, plan.dim)).all())
+    """Whether the box or the ball of (mean, std) has finite ends."""
+    ends = radii(plan.family, plan.dim) or edges(plan.family, plan.dim)
+    return bool(np.isfinite(ends).all())
 
 
 def in_steps(plan: Plan, apart: Vector) -> tuple[float, float]:
@@ -121,7 +133,18 @@ def front_loaded(*, gradient_square: float, count: int, lipschitz: float) -> Vec
     return np.clip(gradient_square - largest * np.arange(count), 0.0, largest)
 
 
-def _mean_field(plan: Plan) -> MeanField:
-    if not isinstance(plan.family, MeanField):
-        raise ValueError(f"{plan.family}: this bound is for MeanField() beliefs")
+def _gaussian(plan: Plan) -> MeanField | FullCovariance:
+    if not isinstance(plan.family, MeanField | FullCovariance):
+        raise ValueError(f"{plan.family}: this bound is for MeanField() and FullCovariance() beliefs")
     return plan.family
+
+
+def _triangular(given: Any, dim: int) -> Vector:
+    """C of a comparator, refused where it is not the one that the theorems speak of."""
+    factor: Vector = np.asarray(given, dtype=float)
+    if factor.shape != (dim, dim) or np.tril(factor, -1).any() or not (np.diag(factor) >= 0.0).all():
+        raise ValueError(
+            f"the comparator's C has shape {factor.shape}: needs a {dim} × {dim} upper triangular matrix with a diagonal ≥ 0; "
+            "FullCovariance().from_covariance(mean, covariance) makes one"
+        )
+    return factor

@@ -7,15 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from onlinevi.beliefs import Family, MeanField, edges
+from onlinevi.beliefs import Family, MeanField, edges, longest_mean, radii
 from onlinevi.data import as_labels, as_rows
 from onlinevi.engine import Vector
-from onlinevi.guarantees.bounds.domains import box_domain
+from onlinevi.guarantees.bounds.domains import domain_of
 from onlinevi.losses import Loss
 
 
 def lipschitz(X: Any, y: Any, *, loss: Loss, family: Family | None = None) -> float:
-    """L: no expected loss of these rows has a gradient in (mean, std) longer than this, anywhere in the family's box.
+    """L: no expected loss of these rows has a gradient in (mean, std) longer than this, anywhere in the family's box or ball.
 
     A loss that is L'-Lipschitz in the weights has L = L' (the paper takes 2L'): 1 and the coordinates of the noise are
     orthonormal, so by Bessel ‖∇_m‖² + ‖∇_std‖² ≤ E‖∇ℓ‖². Squared and Poisson losses are Lipschitz in no Gaussian's reach; of
@@ -25,21 +25,20 @@ def lipschitz(X: Any, y: Any, *, loss: Loss, family: Family | None = None) -> fl
     family = family if family is not None else MeanField()
     rows = np.asarray(_dense(X), dtype=float)
     dim = rows.shape[1]
-    pull = loss.ridge * box_domain(family, dim).radius if loss.ridge else 0.0
+    pull = loss.ridge * domain_of(family, dim).radius if loss.ridge else 0.0
     norms = np.linalg.norm(rows, axis=1)
     if math.isfinite(loss.lipschitz):
         return loss.lipschitz * float(norms.max()) + pull
     if not loss.steepest_at_corners:
         raise ValueError(f"{loss} has no Lipschitz constant: give it a property lipschitz, or a bound of your own")
-    box_domain(family, dim)  # refuse a box without ends
+    domain_of(family, dim)  # refuse one without ends
     labels = as_labels(y, loss.label_hint)
     low, high = _predictions(rows, family)
-    wide = edges(family, dim)[3]
-    corners = [loss(labels, a, v) for a in (low, high) for v in (0.0, np.sqrt(np.square(rows) @ np.square(wide)))]
+    spread, along_std = _widest(rows, family)
+    corners = [loss(labels, a, v) for a in (low, high) for v in (0.0, spread)]
     slope = np.max([np.abs(corner.slope) for corner in corners], axis=0)
     curvature = np.max([corner.curvature for corner in corners], axis=0)
-    along_std = curvature * np.linalg.norm(wide * np.square(rows), axis=1)
-    return float(np.hypot(slope * norms, along_std).max()) + pull
+    return float(np.hypot(slope * norms, curvature * along_std).max()) + pull
 
 
 def largest_loss(X: Any, y: Any, *, loss: Loss, family: Family | None = None) -> float:
@@ -49,16 +48,19 @@ def largest_loss(X: Any, y: Any, *, loss: Loss, family: Family | None = None) ->
         raise ValueError(f"{loss} can be below 0: the theorem needs losses in [0, B]")
     family = family if family is not None else MeanField()
     rows = np.asarray(_dense(X), dtype=float)
-    low, high, _, _ = edges(family, rows.shape[1])
-    if not np.isfinite([low, high]).all():
+    reach = longest_mean(family, rows.shape[1])
+    if not math.isfinite(reach):
         raise ValueError(f"{family}: the theorem needs weights in a bounded domain; try Box(mean=(-20, 20))")
     labels = as_labels(y, loss.label_hint)
     largest = max(float(loss(labels, end).value.max()) for end in _predictions(rows, family))
-    return largest + 0.5 * loss.ridge * float(np.square(np.maximum(np.abs(low), np.abs(high))).sum())
+    return largest + 0.5 * loss.ridge * reach**2
 
 
 def kl_strong_convexity(family: Family, dim: int) -> float:
-    """α of KL(q‖prior) in (mean, std): its second derivatives are 1/s² and 1/s² + 1/std², hence 1/s² for the widest s."""
+    """α of KL(q‖prior) in (mean, std): its second derivatives are 1/s² and 1/s² + 1/std², hence 1/s² for the widest s.
+
+    In (mean, C), Σ = CᵀC, they are 1/s² too, plus 1/C_ii² on the diagonal.
+    """
     return 1.0 / float(np.max(family.init(dim).std)) ** 2
 
 
@@ -68,9 +70,23 @@ def require_convex(loss: Loss) -> None:
 
 
 def _predictions(rows: Vector, family: Family) -> tuple[Vector, Vector]:
-    """The least and the largest prediction that weights in the box make for each row."""
+    """The least and the largest prediction that weights in the box or ball make for each row."""
+    ball = radii(family, rows.shape[1])
+    if ball is not None:
+        furthest = ball.mean * np.linalg.norm(rows, axis=1)
+        return -furthest, furthest
     low, high, _, _ = edges(family, rows.shape[1])
     return np.minimum(rows * low, rows * high).sum(axis=1), np.maximum(rows * low, rows * high).sum(axis=1)
+
+
+def _widest(rows: Vector, family: Family) -> tuple[Vector, Vector]:
+    """sup √(Σ x²·std²) and sup ‖x²·std‖ over the stds of the box or ball, for each row: what scales ∂E/∂std."""
+    ball = radii(family, rows.shape[1])
+    if ball is not None:  # all of it along the largest value
+        largest = np.abs(rows).max(axis=1)
+        return ball.std * largest, ball.std * np.square(largest)
+    wide = edges(family, rows.shape[1])[3]
+    return np.sqrt(np.square(rows) @ np.square(wide)), np.linalg.norm(wide * np.square(rows), axis=1)
 
 
 def _dense(X: Any) -> Any:

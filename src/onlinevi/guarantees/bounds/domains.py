@@ -7,9 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from onlinevi.beliefs import Family, edges
-from onlinevi.engine import Belief
+from onlinevi.beliefs import Family, Radii, edges, radii
+from onlinevi.engine import Belief, Vector
 from onlinevi.guarantees.bounds.bound import non_negative
+
+ROUNDING = 1e-12
+"""A vector that was scaled to a ball's radius may be longer by this share."""
 
 
 @dataclass(frozen=True)
@@ -30,6 +33,22 @@ class Domain:
     def svb_diameter(self) -> float:
         """D₁ = sup √(½‖m − m'‖² + ‖std‖²): what the steps of SVB are measured by."""
         return math.hypot(self.mean_diameter / math.sqrt(2.0), self.std_radius)
+
+
+def domain_of(family: Family, dim: int) -> Domain:
+    """The family's box or ball in ``dim`` coordinates, refused where it has no bounds.
+
+    >>> import onlinevi as ovi
+    >>> from onlinevi import bounds
+    >>> round(bounds.domain_of(ovi.MeanField(prior_std=0.1, box=ovi.Ball(mean=2.0)), dim=100).diameter ** 2, 9)
+    18.0
+    """
+    ball = radii(family, dim)
+    if ball is None:
+        return box_domain(family, dim)
+    if not np.isfinite(ball).all():
+        raise ValueError(f"{family}: the theorem needs a bounded domain; give both radii of the ball, such as Ball()")
+    return ball_domain(*ball, dim)
 
 
 def box_domain(family: Family, dim: int) -> Domain:
@@ -66,6 +85,9 @@ def ball_domain(mean_radius: float, std_radius: float, dim: int) -> Domain:
 def require_inside(comparator: Belief, family: Family, dim: int) -> None:
     """Refuse a comparator outside of the domain: no theorem speaks of it."""
     mean, std = (np.broadcast_to(np.asarray(part, dtype=float), (dim,)) for part in comparator)
+    ball = radii(family, dim)
+    if ball is not None:
+        _require_in_ball(mean, std, ball)
     mean_low, mean_high, std_low, std_high = edges(family, dim)
     inside = (mean_low <= mean) & (mean <= mean_high) & (std_low <= std) & (std <= std_high)
     if not inside.all():
@@ -74,3 +96,12 @@ def require_inside(comparator: Belief, family: Family, dim: int) -> None:
             f"the comparator lies outside of the domain: coordinate {j} has mean {mean[j]:.6g}, std {std[j]:.6g}, the box "
             f"[{mean_low[j]:.6g}, {mean_high[j]:.6g}] and [{std_low[j]:.6g}, {std_high[j]:.6g}]"
         )
+
+
+def _require_in_ball(mean: Vector, std: Vector, ball: Radii) -> None:
+    for name, vector, radius in (("mean", mean, ball.mean), ("std", std, ball.std)):
+        length = float(np.linalg.norm(vector))
+        if length > radius * (1.0 + ROUNDING):
+            raise ValueError(
+                f"the comparator lies outside of the domain: its {name} has length {length:.6g}, the ball radius {radius:.6g}"
+            )

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+from onlinevi.beliefs import Ball, FullBelief, LowRank
 from onlinevi.engine import Belief
 from onlinevi.guarantees.bounds.bound import Bound, most_regret
 from onlinevi.guarantees.bounds.comparison import Comparison, bounded
@@ -20,16 +21,19 @@ from onlinevi.guarantees.sources import Alone, leaf
 from onlinevi.learners import Plan
 
 
-def before_data(run: Alone, comparator: Belief, *, lipschitz: float) -> Bound:
+def before_data(run: Alone, comparator: Belief | FullBelief, *, lipschitz: float) -> Bound:
     """What the theorem of the run's rule promised about ``state.expected_loss`` − Σ E_{q_u}[ℓ_t], q_u the comparator.
 
     ``lipschitz`` is L of the stream and the box, as ``bounds.lipschitz`` computes it; with weights, times the largest one.
+    For N(m, CᵀC) it is Theorem 2 in (m, C), where α = 1/s² and L' hold too; the comparator may be a ``FullBelief``.
     """
     compared = _checked(Comparison(leaf(run), comparator, lipschitz))
     return _with_trivial(_theorem(compared.plan).before_data(compared, lipschitz), compared, lipschitz)
 
 
-def after_data(run: Alone, comparator: Belief, *, lipschitz: float | None = None, gradient_squares: Any = None) -> Bound:
+def after_data(
+    run: Alone, comparator: Belief | FullBelief, *, lipschitz: float | None = None, gradient_squares: Any = None
+) -> Bound:
     """The same with the gradients that came, never above ``before_data``.
 
     At a rate that falls with time (PaperSVB, PerSqrt) the sum that a state keeps does not fix the weighted sum of the
@@ -89,14 +93,22 @@ def _checked(run: Comparison) -> Comparison:
         )
     if run.count == 0:
         raise ValueError("the run is empty: a bound needs at least one event")
-    require_inside(run.comparator, plan.family, plan.dim)
+    require_inside(Belief(run.belief.mean, run.belief.std), plan.family, plan.dim)
     return run
 
 
 def _outside_theory(plan: Plan) -> str | None:
     """Why no theorem speaks of such a run, where that is so."""
-    if plan.family.correlated:
-        return f"{plan.family}: these bounds are in (mean, std), for MeanField() and Point(); certificate() holds"
+    theorem = theorem_of(plan.rule)
+    if isinstance(plan.family.box, Ball) and theorem is not None and not theorem.in_balls:
+        return f"{plan.family.box}: the theorem of {plan.rule} is proved for a Box, not for a ball; certificate() holds"
+    if isinstance(plan.family, LowRank):
+        return f"{plan.family}: cut back to its rank, no belief is the argmin that a theorem speaks of; certificate() holds"
+    if plan.family.correlated and not (theorem is not None and theorem.with_covariances):
+        return (
+            f"{plan.rule} with a full covariance: in (m, C) there are theorems of SVA at rates that fall with time or not at "
+            "all, and of OGAEL at a constant one; certificate() holds for any"
+        )
     if plan.discount < 1.0:
         return f"discount={plan.discount}: the theorems are about rules that forget nothing; certificate() holds for any"
     if plan.loss.robust is not None:

@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, TypeAlias
 
-from onlinevi.beliefs import Box, MeanField
+from onlinevi.beliefs import Ball, Box, MeanField
 from onlinevi.guarantees.bounds.bound import Bound, most_regret
-from onlinevi.guarantees.bounds.domains import Domain, box_domain
+from onlinevi.guarantees.bounds.domains import Domain, domain_of
 from onlinevi.learners import Plan
 from onlinevi.losses import Loss
 from onlinevi.rules import Rule
@@ -32,14 +32,17 @@ class Setting:
     prior_std: float = 1.0
     reach: float = 20.0
     """Means lie in [−reach, reach]."""
+    radius: float | None = None
+    """Where it is given: means lie in the ball of this radius instead, and stds in that of the prior."""
 
     @cached_property
     def domain(self) -> Domain:
-        return box_domain(self.family, self.dim)
+        return domain_of(self.family, self.dim)
 
     @cached_property
     def family(self) -> MeanField:
-        return MeanField(prior_std=self.prior_std, box=Box(mean=(-self.reach, self.reach)))
+        box = Box(mean=(-self.reach, self.reach)) if self.radius is None else Ball(mean=self.radius)
+        return MeanField(prior_std=self.prior_std, box=box)
 
     @cached_property
     def lipschitz(self) -> float:

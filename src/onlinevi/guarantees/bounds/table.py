@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from onlinevi.guarantees.bounds.theorem import Theorem
 from onlinevi.guarantees.bounds.theorems.ewa import ExponentialWeights
-from onlinevi.guarantees.bounds.theorems.oga_el import AdaptiveOGAEL, ConstantOGAEL, PerSqrtOGAEL
+from onlinevi.guarantees.bounds.theorems.oga_el import AdaptiveOGAEL, ConstantOGAEL, PerSqrtOGAEL, ScheduledLazyOGAEL
 from onlinevi.guarantees.bounds.theorems.sva import AdaptiveSVA, ConstantSVA, PerSqrtSVA, ScheduledSVA
 from onlinevi.guarantees.bounds.theorems.svb import AdaptiveSVB, ConvexSVB, StronglyConvexSVB
 from onlinevi.rules import Rule
@@ -14,6 +14,7 @@ THEOREMS: list[Theorem] = [
     ConstantOGAEL(),
     PerSqrtOGAEL(),
     AdaptiveOGAEL(),
+    ScheduledLazyOGAEL(),
     ConstantSVA(),
     AdaptiveSVA(),
     PerSqrtSVA(),

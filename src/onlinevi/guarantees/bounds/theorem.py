@@ -27,6 +27,10 @@ class Theorem:
     rules: ClassVar[tuple[type[Rule], ...]]
     rates: ClassVar[tuple[type[Rate], ...]]
     rates_in_words: ClassVar[str]
+    in_balls: ClassVar[bool] = False
+    """Whether its proof goes through where a step ends with a radial projection."""
+    with_covariances: ClassVar[bool] = False
+    """Whether it speaks of N(m, CᵀC) too, in (m, C): without bounds on C."""
 
     def speaks_of(self, rule: Rule) -> bool:
         """Whether it is for this rule at its rate."""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from onlinevi.beliefs import named_rows
+from onlinevi.beliefs import edges, longest_mean, radii
 from onlinevi.guarantees.certificates.squared_sums import SquaredSums
 from onlinevi.guarantees.certificates.tangents import Tangents, rounding, tangents, unit_of
 from onlinevi.guarantees.comparator.feasible_set import Ball, Cuboid, FeasibleSet
@@ -31,20 +32,20 @@ class Certificate:
     """Which inequality it uses, and why not a sharper one."""
     tangents: Tangents
     exact: SquaredSums | None
-    box: Cuboid
-    """The box of means, infinite where the family has none."""
+    box: Cuboid | Ball
+    """The box or ball of means, infinite where the family has none."""
     state: State
     since: State | None = None
 
     @property
     def regret(self) -> float:
-        """No fixed point of the box of means beats the decisions by more than this, in total."""
+        """No fixed point of the box or ball of means beats the decisions by more than this, in total."""
         self._refuse_unbounded()
         return float(_certain(self._most(self.box) + self.rounding()))
 
     @property
     def lower_bound(self) -> float:
-        """No fixed point of the box has an average loss below this. Says nothing where it is below the loss's own minimum."""
+        """No fixed point of the box or ball has an average loss below this. Says nothing below the loss's own minimum."""
         return (self.loss - self.regret) / self.count
 
     def against(self, u: Any) -> Any:
@@ -70,7 +71,7 @@ class Certificate:
         """How far floats can have moved ``regret``, or with a radius ``within(radius)``, at most; part of both."""
         if radius is None:
             self._refuse_unbounded()
-            radius = float(np.linalg.norm(np.maximum(np.abs(self.box.low), np.abs(self.box.high))))
+            radius = self._reach
         return float(self._rounding(radius))
 
     def _rounding(self, lengths: Any) -> Any:
@@ -84,8 +85,12 @@ class Certificate:
 
     @property
     def bounded(self) -> bool:
-        """Whether the box of means is finite: else no regret against all of it is."""
-        return bool((np.isfinite(self.box.low) & np.isfinite(self.box.high)).all())
+        """Whether the box or ball of means is finite: else no regret against all of it is."""
+        return math.isfinite(self._reach)
+
+    @property
+    def _reach(self) -> float:
+        return longest_mean(self.state.plan.family, self.state.plan.dim)
 
     def _refuse_unbounded(self) -> None:
         if not self.bounded:
@@ -115,7 +120,8 @@ def of_leaf(state: State, since: State | None, exact: SquaredSums | None) -> Cer
     if exact is not None:
         _check_exact(exact, state, count)
         form = "exact"
-    box = Cuboid(*(np.broadcast_to(end, (plan.dim,)) for end in named_rows(plan.prior_and_box)[2:4]))
+    ball = radii(plan.family, plan.dim)
+    box = Cuboid(*edges(plan.family, plan.dim)[:2]) if ball is None else Ball(ball.mean)
     return Certificate(count, loss, form, tangents(state, since, curved=curved), exact, box, state, since)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from onlinevi.beliefs import named_rows
+from onlinevi.beliefs import longest_mean
 from onlinevi.engine import Vector
 from onlinevi.guarantees.comparator.feasible_set import FeasibleSet
 from onlinevi.learners import State
@@ -99,8 +99,6 @@ def rounding(state: State, comparator: Any, *, curved: bool) -> Any:
 
 
 def _furthest(state: State) -> float:
-    """How long a mean can have been: by the box, or by Σ ‖(mean, std)‖², which is kept with a ridge."""
-    box = named_rows(state.plan.prior_and_box)
-    ends = np.broadcast_to(np.maximum(np.abs(box.mean_low), np.abs(box.mean_high)), (state.plan.dim,))
-    seen = np.sqrt(state.square) + np.linalg.norm(state.mean)
-    return float(min(np.linalg.norm(ends), seen))
+    """How long a mean can have been: by the box or ball, or by Σ ‖(mean, std)‖², which is kept with a ridge."""
+    seen = float(np.sqrt(state.square) + np.linalg.norm(state.mean))
+    return min(longest_mean(state.plan.family, state.plan.dim), seen)

@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from onlinevi.beliefs import Family, FullCovariance, MeanField, Point
+from onlinevi.beliefs import Ball, Family, FullCovariance, MeanField, Point
 from onlinevi.data import BLOCK_VALUES, as_events, as_rows
 from onlinevi.engine import RECORD, Geometry, Step, Vector
 from onlinevi.learners.base import BadRow, Learner
@@ -210,6 +210,8 @@ def _refuse_unoffered(rule: Rule, family: Family, gradient: MonteCarlo | Lineari
             f"{rule} looks for the slopes after its step, which is offered for linear predictors only: "
             "with a model use NGVI() and gradient=Linearised(), or OGA() for a point"
         )
+    if isinstance(family.box, Ball) and family.box.std is not None:
+        rule.check_growing_ball()  # a model bends down somewhere, whatever the loss
     if not family.correlated:
         return
     if rule.geometry is not Geometry.PREDICTION:

@@ -54,16 +54,26 @@ class Parts:
     belief_size: int
     gradient: MonteCarlo | Linearised
     average: bool
+    ball: bool
+    """Whether means and stds are scaled back to balls."""
 
     @staticmethod
     def of(plan: ModelPlan) -> Parts:
         # At a point there is nothing to draw: the tangent gives the gradient itself.
         gradient = plan.gradient if plan.family.gaussian else Linearised()
         kinds = type(plan.loss), type(plan.rule), type(plan.family)
-        return Parts(plan.model, plan.layout, *kinds, plan.sizes[1], gradient, plan.average)
+        return Parts(plan.model, plan.layout, *kinds, plan.sizes[1], gradient, plan.average, plan.features.ball)
 
     def predictor(self, x: Real) -> Predictor:
         return lambda flat: self.model(self.layout.params(flat), x)
+
+    def inside(self, vector: Real, low: Real, high: Real, radius: Real) -> Real:
+        """The nearest point of the box, or of the ball of this radius."""
+        vector = jnp.clip(vector, low, high)
+        if not self.ball:
+            return vector
+        length = jnp.linalg.norm(vector)
+        return jnp.where(length > radius, vector * (radius / length), vector)
 
 
 class Running(NamedTuple):
@@ -163,7 +173,7 @@ def one_event(parts: Parts, set_to: Settings, running: Running, x: Real, y: Real
         SUM.largest_square: jnp.maximum(outcome.gradient_square - running.head[SUM.largest_square], 0.0),
     }
     head = running.head + jnp.stack([sums[place] for place in range(len(SUM))])
-    mean = jnp.clip(outcome.mean, box.mean_low, box.mean_high)
+    mean = parts.inside(outcome.mean, box.mean_low, box.mean_high, settings[SETTING.mean_radius])
     drift = running.drift + t * (mean - running.mean) if parts.average else running.drift
     after = Running(head, mean, outcome.scale, outcome.mean_total, outcome.scale_total, drift)
     return after, jnp.stack([outcome.prediction, outcome.spread, outcome.paid])
@@ -185,6 +195,7 @@ def independent_event(
     prior = Prior(box.prior_mean, box.prior_std)
     square = (jnp.square(gradient.mean) + jnp.square(std_gradient)).sum()
     new = parts.rule.new_belief(belief, gradient, Totals(mean_total, std_total), pace(square), prior)
+    std = parts.inside(new.std, box.std_low, box.std_high, set_to.settings[SETTING.std_radius])
     return Outcome(
         view.prediction,
         view.spread,
@@ -195,7 +206,7 @@ def independent_event(
         gradient_square=square,
         size=size,
         mean=new.mean,
-        scale=jnp.clip(new.std, box.std_low, box.std_high) if parts.family.gaussian else running.scale,
+        scale=std if parts.family.gaussian else running.scale,
         mean_total=mean_total,
         scale_total=std_total,
     )

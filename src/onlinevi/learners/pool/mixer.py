@@ -172,7 +172,7 @@ class Mixer:
     @cached_property
     def fills_rows(self) -> bool:
         """Whether some learner moves every coordinate at every event: then zeros left out gain nothing."""
-        return any(plan.moves_always or plan.family.correlated for plan in self.plans)
+        return any(plan.fills_rows for plan in self.plans)
 
     @cached_property
     def parts(self) -> dict[str, slice]:

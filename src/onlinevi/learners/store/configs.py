@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from onlinevi.beliefs import Box, Family
+from onlinevi.beliefs import Ball, Box, Family
 from onlinevi.learners.base import Learner
 from onlinevi.learners.calibration import Calibration
 from onlinevi.learners.described import CheckpointError
@@ -22,7 +22,7 @@ C = TypeVar("C", bound=Loss | Rule | Rate | Family)
 
 PARTS = (Loss, Rule, Rate, Family)
 """What people may add classes of."""
-SINGLE: tuple[type, ...] = (AdaHedge, Box, Calibration, Inputs)
+SINGLE: tuple[type, ...] = (AdaHedge, Ball, Box, Calibration, Inputs)
 _registered: dict[str, type] = {}
 
 

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from onlinevi.beliefs import Box, named_rows
+from onlinevi.beliefs import Box, named_rows, radii
 from onlinevi.guarantees import LossSums, certificate, loss_bound, shards_risk_bound
 from onlinevi.learners import Inputs, Learner
 from onlinevi.runs.job import Job
@@ -135,5 +135,6 @@ def _bound(learner: Learner[Any], leaf: Any) -> float:
         raise ValueError("only of two classes and squashed rows is it known how large a loss can be: give bound=")
     columns = plan.dim - inputs.intercept
     longest = float(np.sqrt(inputs.intercept + columns * inputs.squash**2))
-    box = named_rows(plan.prior_and_box)
-    return loss_bound(plan.loss, longest, box=Box(mean=(box.mean_low, box.mean_high)), labels=[-1.0, 1.0], dim=plan.dim)
+    ends, ball = named_rows(plan.prior_and_box), radii(plan.family, plan.dim)
+    box = Box(mean=(ends.mean_low, ends.mean_high)) if ball is None else plan.family.box
+    return loss_bound(plan.loss, longest, box=box, labels=[-1.0, 1.0], dim=plan.dim)

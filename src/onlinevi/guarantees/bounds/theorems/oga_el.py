@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
-from onlinevi.beliefs import edges, named_rows
+from onlinevi.beliefs import edges, named_rows, radii
+from onlinevi.engine import Vector, rate_at
 from onlinevi.guarantees.bounds.bound import Bound, most_regret, non_negative, positive, whole
 from onlinevi.guarantees.bounds.comparison import Comparison, in_steps
-from onlinevi.guarantees.bounds.domains import box_domain
+from onlinevi.guarantees.bounds.domains import domain_of
 from onlinevi.guarantees.bounds.setting import Candidate, Setting
 from onlinevi.guarantees.bounds.theorem import UNCHANGING, UNCHANGING_IN_WORDS, Theorem
+from onlinevi.guarantees.bounds.theorems.sva import ScheduledSVA, sva_schedule
 from onlinevi.learners import Plan
-from onlinevi.rules import OGA, OGAEL, Adaptive, PerSqrt
+from onlinevi.rules import OGA, OGAEL, Adaptive, LazyOGAEL, PerSqrt
 
 
 def oga_el(*, step: float, count: int, lipschitz: float, distance: float, diameter: float = math.inf) -> Bound:
@@ -24,6 +27,13 @@ def oga_el(*, step: float, count: int, lipschitz: float, distance: float, diamet
     non_negative(lipschitz=lipschitz, distance=distance)
     terms = {"gradients": 0.5 * step * lipschitz**2 * count, "distance": distance**2 / (2.0 * step)}
     return Bound("OGA-EL", terms, trivial=most_regret(lipschitz, diameter, count))
+
+
+def lazy_oga_el_schedule(*, steps: Any, gradient_squares: Any, distance: float) -> Bound:
+    """Lazy OGA-EL with steps κ_t that never grow: Σ (κ_t/2)·‖∇_t‖² + ‖u − μ₁‖²/(2κ_T), as for SVA with ½‖u − μ₁‖² for KL."""
+    non_negative(distance=distance)
+    same = sva_schedule(rates=steps, gradient_squares=gradient_squares, kl=0.5 * distance**2)
+    return Bound("lazy OGA-EL, schedule", dict(zip(("gradients", "distance"), same.terms.values(), strict=True)))
 
 
 def oga_el_per_sqrt(*, step: float, count: int, lipschitz: float, diameter: float) -> Bound:
@@ -63,10 +73,11 @@ def oga_el_adaptive(*, step: float, gradient_square: float, diameter: float) -> 
 
 
 class ConstantOGAEL(Theorem):
-    """OGA and OGA-EL at a rate that does not change: at rate η the largest step is κ = η·s²."""
+    """OGA and OGA-EL, lazy or not, at a rate that does not change: at rate η the largest step is κ = η·s²."""
 
-    name, rules = "oga-el", (OGA, OGAEL)
+    name, rules = "oga-el", (OGA, OGAEL, LazyOGAEL)
     rates, rates_in_words = UNCHANGING, UNCHANGING_IN_WORDS
+    in_balls = with_covariances = True
 
     def before_data(self, run: Comparison, lipschitz: float) -> Bound:
         widest, distance = in_steps(run.plan, run.apart)
@@ -93,16 +104,38 @@ class ConstantOGAEL(Theorem):
         ]
 
 
+class ScheduledLazyOGAEL(ScheduledSVA):
+    """Lazy OGA-EL at any rates that never grow: as SVA, by the distance instead of the divergence."""
+
+    name, rules = "oga-el", (LazyOGAEL,)
+
+    def _bound(self, run: Comparison, squares: Vector) -> Bound:
+        widest, distance = in_steps(run.plan, run.apart)
+        schedule = run.plan.rule.step_rate.schedule(run.plan.horizon)
+        steps = widest**2 * rate_at(*schedule, np.arange(1.0, run.count + 1.0))
+        return lazy_oga_el_schedule(steps=steps, gradient_squares=squares, distance=distance)
+
+
 class PerSqrtOGAEL(Theorem):
     """OGA and OGA-EL at the rate c/√t, against every point of the domain."""
 
     name, rules, rates = "oga-el", (OGA, OGAEL), (PerSqrt,)
     rates_in_words = "against the whole box PerSqrt(c)"
+    in_balls = True
 
     def everywhere(self, plan: Plan, lipschitz: float) -> Callable[[int], float] | None:
         step = plan.step_rate.c * float(np.max(named_rows(plan.prior_and_box).prior_std)) ** 2
-        diameter = box_domain(plan.family, plan.dim).diameter
+        diameter = domain_of(plan.family, plan.dim).diameter
         return lambda count: oga_el_per_sqrt(step=step, count=count, lipschitz=lipschitz, diameter=diameter).value
+
+
+def _across(plan: Plan) -> tuple[float, float]:
+    """The widest prior std, and the diameter of the domain in the unit of its step: in a ball all steps are alike."""
+    domain = domain_of(plan.family, plan.dim)  # refuse one without ends
+    if radii(plan.family, plan.dim) is not None:
+        return float(np.max(named_rows(plan.prior_and_box).prior_std)), domain.diameter
+    mean_low, mean_high, std_low, std_high = edges(plan.family, plan.dim)
+    return in_steps(plan, np.stack([mean_high - mean_low, std_high - std_low]))
 
 
 class AdaptiveOGAEL(Theorem):
@@ -110,6 +143,7 @@ class AdaptiveOGAEL(Theorem):
 
     name, rules, rates = "oga-el", (OGA, OGAEL), (Adaptive,)
     rates_in_words = "Adaptive()"
+    in_balls = True
 
     def before_data(self, run: Comparison, lipschitz: float) -> Bound:
         return self._bound(run.plan, lipschitz**2 * run.count)
@@ -118,9 +152,7 @@ class AdaptiveOGAEL(Theorem):
         return self._bound(run.plan, run.state.gradient_square)
 
     def _bound(self, plan: Plan, gradient_square: float) -> Bound:
-        box_domain(plan.family, plan.dim)  # refuse a box without ends
-        mean_low, mean_high, std_low, std_high = edges(plan.family, plan.dim)
-        widest, diameter = in_steps(plan, np.stack([mean_high - mean_low, std_high - std_low]))
+        widest, diameter = _across(plan)
         return oga_el_adaptive(step=plan.step_rate.c * widest**2, gradient_square=gradient_square, diameter=diameter)
 
     def candidates(self, setting: Setting, rate: float | None, loss_bound: float | None) -> list[Candidate]:

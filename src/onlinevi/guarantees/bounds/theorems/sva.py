@@ -8,15 +8,15 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from onlinevi.beliefs import edges
-from onlinevi.engine import Vector, rate_at
+from onlinevi.beliefs import edges, radii
+from onlinevi.engine import Belief, Vector, rate_at
 from onlinevi.guarantees.bounds.bound import Bound, as_squares, most_regret, non_negative, positive, whole
 from onlinevi.guarantees.bounds.comparison import Comparison
 from onlinevi.guarantees.bounds.constants import kl_strong_convexity
 from onlinevi.guarantees.bounds.setting import Candidate, Setting
 from onlinevi.guarantees.bounds.theorem import UNCHANGING, UNCHANGING_IN_WORDS, Theorem
 from onlinevi.learners import Plan
-from onlinevi.rules import SVA, Adaptive, PerSqrt, Rate
+from onlinevi.rules import SVA, Adaptive, PerSqrt, Rate, Rule
 
 
 def sva(
@@ -165,6 +165,7 @@ class ConstantSVA(Theorem):
 
     name, rules = "sva", (SVA,)
     rates, rates_in_words = UNCHANGING, UNCHANGING_IN_WORDS
+    in_balls = with_covariances = True
 
     def before_data(self, run: Comparison, lipschitz: float) -> Bound:
         alpha = run.strong_convexity
@@ -190,9 +191,11 @@ class ConstantSVA(Theorem):
 class ScheduledSVA(Theorem):
     """SVA at any rates that never grow."""
 
-    name, rules = "sva", (SVA,)
+    name: ClassVar[str] = "sva"
+    rules: ClassVar[tuple[type[Rule], ...]] = (SVA,)
     rates: ClassVar[tuple[type[Rate], ...]] = (Rate,)
     rates_in_words = "others that never grow"
+    in_balls = with_covariances = True
 
     def before_data(self, run: Comparison, lipschitz: float) -> Bound:
         return self._bound(run, np.full(run.count, lipschitz**2))
@@ -210,20 +213,29 @@ class PerSqrtSVA(ScheduledSVA):
     """SVA at the rate c/√t, which has a bound against every point too."""
 
     rates, rates_in_words = (PerSqrt,), "PerSqrt(c)"
+    in_balls = with_covariances = True
 
     def everywhere(self, plan: Plan, lipschitz: float) -> Callable[[int], float] | None:
-        """Against the farthest corner u, by way of N(u, std²), std = s/√T, whose spread costs at most L·std·√d an event."""
+        """Against the farthest point u, by way of N(u, std²), std = s/√T, whose spread costs at most L·std·√d an event."""
         step, prior = plan.step_rate.c, plan.family.init(plan.dim)
-        low, high, _, _ = edges(plan.family, plan.dim)
-        farthest = np.maximum(np.abs(low - prior.mean), np.abs(high - prior.mean)) / prior.std
+        farthest = _farthest(plan, prior)
         alpha = kl_strong_convexity(plan.family, plan.dim)
 
         def at(count: int) -> float:
-            kl = 0.5 * float(np.sum(np.square(farthest) + 1.0 / count - 1.0 + math.log(count)))
+            kl = 0.5 * (farthest**2 + plan.dim * (1.0 / count - 1.0 + math.log(count)))
             main = sva_per_sqrt(step=step, count=count, lipschitz=lipschitz, kl=kl, strong_convexity=alpha)
             return main.value + lipschitz * float(np.linalg.norm(prior.std)) * math.sqrt(count)
 
         return at
+
+
+def _farthest(plan: Plan, prior: Belief) -> float:
+    """How far a mean of the domain can be from the prior's, in stds of the prior."""
+    ball = radii(plan.family, plan.dim)
+    if ball is not None:  # the prior's stds are all alike
+        return (ball.mean + float(np.linalg.norm(prior.mean))) / float(prior.std[0])
+    low, high, _, _ = edges(plan.family, plan.dim)
+    return float(np.linalg.norm(np.maximum(np.abs(low - prior.mean), np.abs(high - prior.mean)) / prior.std))
 
 
 class AdaptiveSVA(Theorem):
@@ -231,6 +243,7 @@ class AdaptiveSVA(Theorem):
 
     name, rules, rates = "sva", (SVA,), (Adaptive,)
     rates_in_words = "Adaptive()"
+    in_balls = True
 
     def before_data(self, run: Comparison, lipschitz: float) -> Bound:
         return self._bound(run, lipschitz**2 * run.count, lipschitz)

@@ -11,7 +11,7 @@ import numpy as np
 from onlinevi.beliefs import edges
 from onlinevi.guarantees.bounds.bound import Bound, as_squares, most_regret, non_negative, positive, whole
 from onlinevi.guarantees.bounds.comparison import Comparison
-from onlinevi.guarantees.bounds.domains import Domain, box_domain
+from onlinevi.guarantees.bounds.domains import Domain, domain_of
 from onlinevi.guarantees.bounds.setting import Candidate, Setting
 from onlinevi.guarantees.bounds.theorem import Theorem
 from onlinevi.learners import Plan
@@ -81,6 +81,7 @@ class ConvexSVB(Theorem):
 
     name, rules, rates = "svb", (SVB,), (PaperSVB,)
     rates_in_words = "PaperSVB(K)"
+    in_balls = True
 
     def before_data(self, run: Comparison, lipschitz: float) -> Bound:
         _require_vanishing(run.plan)
@@ -92,7 +93,7 @@ class ConvexSVB(Theorem):
         return svb_convex_observed(step=run.plan.step_rate.c, gradient_squares=run.squares(), domain=domain)
 
     def everywhere(self, plan: Plan, lipschitz: float) -> Callable[[int], float] | None:
-        step, domain = plan.step_rate.c, box_domain(plan.family, plan.dim)
+        step, domain = plan.step_rate.c, domain_of(plan.family, plan.dim)
         return lambda count: svb_convex(step=step, count=count, lipschitz=lipschitz, domain=domain).value
 
     def candidates(self, setting: Setting, rate: float | None, loss_bound: float | None) -> list[Candidate]:
@@ -110,6 +111,7 @@ class StronglyConvexSVB(Theorem):
 
     name, rules, rates = "svb", (SVB,), (StronglyConvex,)
     rates_in_words = "with a ridge StronglyConvex(ridge)"
+    in_balls = True
 
     def before_data(self, run: Comparison, lipschitz: float) -> Bound:
         return svb_strongly_convex(count=run.count, lipschitz=lipschitz, strong_convexity=self._strong_convexity(run.plan))
@@ -140,6 +142,7 @@ class AdaptiveSVB(Theorem):
 
     name, rules, rates = "svb", (SVB,), (Adaptive,)
     rates_in_words = "Adaptive()"
+    in_balls = True
 
     def before_data(self, run: Comparison, lipschitz: float) -> Bound:
         return self._bound(run, lipschitz**2 * run.count)
