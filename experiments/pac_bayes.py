@@ -2,7 +2,7 @@
 
     python experiments/pac_bayes.py [--repetitions 10000] [--skip-data]
 
-Every statement has δ = 0.05 but where it says otherwise. "Failed" counts repetitions in which the true risk is above the bound.
+Every statement has δ = 0.05. "Failed" counts repetitions in which the true risk is above the bound.
 """
 
 from __future__ import annotations
@@ -200,7 +200,9 @@ def main() -> None:
         found = [f"{bound} {worst_of_two(number, 300, DELTA, chance, bound)}" for bound in ("kl", "tempered")]
         print(f"  labels + with chance {chance:g}: {', '.join(found)}")
     gibbs, mean, decisions = learned(number)
-    print(f"NGVI, behind {TIMES} rows; failed of {number}: Gibbs {gibbs}, mean {mean}; decisions, at each of 40 rows {decisions}")
+    print(
+        f"NGVI, behind {TIMES} rows; failed of {number}: Gibbs {gibbs}, mean {mean}; decisions, at each of 40 rows {decisions}"
+    )
     few = max(number // 10, 1)
     print("Labels are coins; bounds below ½, of", few)
     for title, case in CASES.items():

@@ -238,6 +238,8 @@ def test_what_says_nothing_or_has_no_bound_is_refused_or_trivial() -> None:
         with pytest.raises((ValueError, TypeError), match=message):
             call()
     assert ovi.pac_bayes(trace, np.zeros((50, 2)), y).gibbs_error == 1.0, "a sign that is none is wrong"
-    narrow = ovi.learn(X, y, loss=ovi.Squared(), rule=ovi.OGAEL(1e3), family=ovi.MeanField(box=ovi.Box((-1.0, 1.0), (0.0, 1.0))))
+    narrow = ovi.learn(
+        X, y, loss=ovi.Squared(), rule=ovi.OGAEL(1e3), family=ovi.MeanField(box=ovi.Box((-1.0, 1.0), (0.0, 1.0)))
+    )
     assert not narrow.std.any()
     assert ovi.pac_bayes(narrow, X, y).gibbs_risk == ovi.pac_bayes(narrow, X, y).vote_risk == 1.0

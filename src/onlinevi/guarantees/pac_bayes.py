@@ -157,7 +157,10 @@ def kl_price(count: Any) -> Any:
 
 
 def tempered_bound(errors: Any, cost: float, counts: Any, delta: float) -> Vector:
-    """The least over λ in ``TEMPERS`` of (1 − e^(−λ·error − (cost + ln(number of λ/delta))/count))/(1 − e^(−λ)), a value each."""
+    """The least over the K rates λ of ``TEMPERS`` of (1 − e^(−λ·error − (cost + ln(K/delta))/count))/(1 − e^(−λ)).
+
+    One value for each of ``errors`` and ``counts``, side by side.
+    """
     price = (cost + math.log(len(TEMPERS) / delta)) / np.asarray(counts, dtype=float)
     least = np.ones(np.broadcast_shapes(np.shape(errors), np.shape(price)))
     for temper in TEMPERS:
@@ -277,7 +280,9 @@ def _prepared(source: Any, X: Any) -> tuple[Any, bool]:
         return inputs.apply(state.inputs, X), False
     moments, rows = inputs.update_many(InputState.start(as_rows(X).dim), X)
     if moments != state.inputs:
-        raise ValueError("X are not the rows that were learned from, in their order: prepared once more they come out otherwise")
+        raise ValueError(
+            "X are not the rows that were learned from, in their order: prepared once more they come out otherwise"
+        )
     return rows, True
 
 
