@@ -10,7 +10,15 @@ from onlinevi.guarantees.bounds.calculator import calculate
 from onlinevi.guarantees.bounds.setting import Setting
 from onlinevi.guarantees.certificates import Certificate, PooledCertificate, SquaredSums, Tangents, Window, certificate
 from onlinevi.guarantees.comparator import Hindsight, hindsight
-from onlinevi.guarantees.exact import GaussianPosterior, Grid, GridPosterior, TemperedGaussian, divergences
+from onlinevi.guarantees.exact import (
+    GaussianPosterior,
+    Grid,
+    GridPosterior,
+    ParticlePosterior,
+    Particles,
+    TemperedGaussian,
+    divergences,
+)
 from onlinevi.guarantees.pac_bayes import PacBayes, PlayedRisk, pac_bayes, played_risk, tempered_bound
 from onlinevi.guarantees.posterior import BatchVB, batch_vb
 from onlinevi.guarantees.risk import LossSums, fixed_risk_bound, loss_bound, risk_bound, shards_risk_bound
@@ -24,6 +32,8 @@ __all__ = [
     "Hindsight",
     "LossSums",
     "PacBayes",
+    "ParticlePosterior",
+    "Particles",
     "PlayedRisk",
     "PooledCertificate",
     "Setting",
