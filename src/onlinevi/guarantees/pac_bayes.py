@@ -194,7 +194,7 @@ def _components(source: Any) -> list[_Component]:
 
 
 def _component(state: State, weight: float, before: float) -> _Component:
-    family = state.plan.family
+    family: Any = state.plan.family
     if not family.gaussian:
         raise TypeError(f"{family} is a point, infinitely far from any prior: give a rule with a spread, such as NGVI()")
     return _Component(state, weight, weight * (math.log(weight / before) + family.kl(state.belief)))

@@ -60,7 +60,7 @@ class ParticlePosterior:
 
     @property
     def dim(self) -> int:
-        return self.points.shape[1]
+        return int(self.points.shape[1])
 
     @cached_property
     def weights(self) -> Vector:
@@ -183,9 +183,9 @@ class Particles:
         past, seen = np.concatenate([state.rows, matrix]), np.concatenate([state.labels, labels])
         for i in range(rows.count):
             self._check(i, matrix[i], labels[i])
-            prediction, spread = self.predict(state, matrix[i])
+            said = self.predict(state, matrix[i])
             cost = float(self._losses(state.mean[None, :], matrix[i : i + 1], labels[i : i + 1])[0])
-            record[i] = prediction, spread, cost
+            record[i] = *said, cost
             behind = state.count + 1
             state = self._weighed(replace(state, rows=past[:behind], labels=seen[:behind], loss=state.loss + cost), i)
         prediction, spread, loss = record.T.copy()
