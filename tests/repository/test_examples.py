@@ -28,6 +28,7 @@ SAYS = {
     ],
     "drift": ["plain               0.984          0.274", "robust=5            1.026          0.006"],
     "fleet": ["Fleet(shards=8, rounds=1, events=2000)", "attempts at part-3: 2", "the same bits: True"],
+    "student": ["Student  svb    loss 0.3546  regret 0.0152  certified 0.0467", "Gaussian sva    loss 0.3643"],
     "toy": ["certified to 6e-06", "NGVI           0.3515"],
     "units": ["average loss 0.597", "age          0.04776", "log-odds  0.73 ± 0.98"],
 }
