@@ -5,7 +5,17 @@ from typing import TYPE_CHECKING, Any
 from onlinevi import bounds, checkpoint, datasets, ewa
 from onlinevi.beliefs import Ball, Box, Family, FullCovariance, LowRank, MeanField, Point
 from onlinevi.engine import Belief, Step, __version__, ns
-from onlinevi.guarantees import BatchVB, Certificate, Hindsight, batch_vb, certificate, hindsight, risk_bound
+from onlinevi.guarantees import (
+    BatchVB,
+    Certificate,
+    Hindsight,
+    PacBayes,
+    batch_vb,
+    certificate,
+    hindsight,
+    pac_bayes,
+    risk_bound,
+)
 from onlinevi.learners import (
     Auto,
     BadRow,
@@ -82,6 +92,7 @@ __all__ = [
     "LowRank",
     "MeanField",
     "OneVsRest",
+    "PacBayes",
     "PaperSVB",
     "PerHorizon",
     "PerSqrt",
@@ -111,6 +122,7 @@ __all__ = [
     "learn_shards",
     "load",
     "ns",
+    "pac_bayes",
     "plot",
     "risk_bound",
     "save",

@@ -3,7 +3,15 @@
 See ``onlinevi.guarantees.exact`` for the paper's algorithm 1, ``onlinevi.learners.pool`` for learners as experts.
 """
 
-from onlinevi.guarantees import GaussianPosterior, Grid, GridPosterior, TemperedGaussian, divergences
+from onlinevi.guarantees import (
+    GaussianPosterior,
+    Grid,
+    GridPosterior,
+    ParticlePosterior,
+    Particles,
+    TemperedGaussian,
+    divergences,
+)
 from onlinevi.learners import (
     AdaHedge,
     Experts,
@@ -30,6 +38,8 @@ __all__ = [
     "GaussianPosterior",
     "Grid",
     "GridPosterior",
+    "ParticlePosterior",
+    "Particles",
     "Played",
     "Pool",
     "PoolState",

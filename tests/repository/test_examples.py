@@ -8,8 +8,12 @@ import runpy
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 
+import numpy as np
 import pytest
 from recipes import PAGE, ROOT, printed, settled, shown
+from scipy.stats import norm
+
+from onlinevi import checks
 
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 SAYS = {
@@ -18,8 +22,13 @@ SAYS = {
     "checkpoint": ["1000 events, rows [0, 1000]", "same bits as without a stop: True", "bit: its bytes are not those"],
     "covariance": ["implicit, full                0.283", "difference   0.033 ± 0.1813"],
     "default": ["below   4.4", "89.9% of the labels", "964 ± 3, the price itself between 950 and 977", "adds -1.05 ± 0.13"],
+    "density": [
+        "regret 0.0331, certified 0.0873, by theorem 2 before any number came 0.1635",
+        "regret -0.0010, certified 0.0835",
+    ],
     "drift": ["plain               0.984          0.274", "robust=5            1.026          0.006"],
     "fleet": ["Fleet(shards=8, rounds=1, events=2000)", "attempts at part-3: 2", "the same bits: True"],
+    "student": ["Student  svb    loss 0.3546  regret 0.0152  certified 0.0467", "Gaussian sva    loss 0.3643"],
     "toy": ["certified to 6e-06", "NGVI           0.3515"],
     "units": ["average loss 0.597", "age          0.04776", "log-odds  0.73 ± 0.98"],
 }
@@ -50,6 +59,16 @@ def test_example(example: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         assert all(words in output for words in SAYS[example.stem]), output
     else:
         assert settled(output) == recipe, "python tools/recipes.py writes docs/recipes.md anew"
+
+
+def test_the_density_of_the_example_is_what_its_closed_form_says() -> None:
+    """E of its loss under N(a, v²) by quadrature, and its derivatives: ``checks.loss`` has them."""
+    with redirect_stdout(io.StringIO()):
+        loss = runpy.run_path(str(ROOT / "examples" / "density.py"))["NormalVariance"]()
+    checks.loss(loss, compiled=False)
+    assert float(loss(1.5, 0.3).value) == pytest.approx(-norm.logpdf(1.5, scale=np.exp(0.15)))
+    with pytest.raises(ValueError, match="from −20 to 20"):
+        loss(21.0, 0.0)
 
 
 def test_recipes_quote_their_examples() -> None:

@@ -15,6 +15,7 @@ import onlinevi as ovi
 from onlinevi import bounds, datasets
 from onlinevi.adapters.cli import main
 from onlinevi.adapters.cli.progress import Ticker
+from onlinevi.guarantees import tempered_bound
 from onlinevi.runs import hindsight as module
 from onlinevi.runs.charts.of_results import charts_of
 from onlinevi.runs.checkpoint import load_job, save_job
@@ -26,6 +27,7 @@ from onlinevi.runs.report.results import Head, RegretCurve, Results, Source, Tas
 from onlinevi.runs.results import results_of
 from onlinevi.runs.run import Places, Run, Stopper
 from onlinevi.runs.settings import Settings
+from onlinevi.runs.summary import summarise
 from onlinevi.runs.theorem import promised_regret
 
 pytest.importorskip("pyarrow", reason='pyarrow is missing: pip install "onlinevi[files]"')
@@ -52,6 +54,29 @@ def learned(path: Path, settings: Settings, *, any_size: bool = False) -> tuple[
 
 def words(y: np.ndarray) -> list[str]:
     return ["yes" if label > 0.0 else "no" for label in y]
+
+
+@pytest.mark.parametrize("rule", ["auto", "ngvi", "oga"])
+def test_what_is_likely_of_new_rows_is_that_of_the_rows_as_they_were_prepared(tmp_path: Path, rule: str) -> None:
+    rng = np.random.default_rng(3)
+    X = rng.standard_normal((24, 2)) * [1.0, 1e3]
+    y = np.where(X[:, 0] > 0.0, 1.0, -1.0)
+    X[::5, 1] = np.nan
+    inputs = ovi.Inputs(missing=True)
+    Z = np.nan_to_num(inputs.update_many(inputs.init(2), X)[1])
+    path = write(tmp_path / "r.csv", X, words(y))
+    job, _, run = learned(path, Settings("y", rule=rule))
+    assert run.risk is not None
+    assert run.risk.guesses == tempered_bound(1.0 - job.metrics.hit_rate, 0.0, 24, 0.05)
+    if rule == "oga":
+        assert run.risk.gibbs is None, "a point is infinitely far from any prior"
+    else:
+        by_hand = ovi.pac_bayes(job.state.deciders()[0], Z, y, adapted=True)
+        assert (run.risk.gibbs, run.risk.vote, run.risk.kl) == (by_hand.gibbs_risk, by_hand.vote_risk, by_hand.kl)
+    assert summarise(job)["risk"]["guesses"] == run.risk.guesses
+    assert Results.from_json(json.loads(json.dumps(run.to_json()))) == run
+    job.before = (job.origins[0],)
+    assert results_of(job).risk is None, "it may have seen these rows before"
 
 
 def test_it_is_the_best_of_the_box_on_the_rows_as_they_were_prepared(tmp_path: Path) -> None:

@@ -23,7 +23,16 @@ from onlinevi.runs.charts.style import log_ticks, percent, short
 from onlinevi.runs.charts.with_plotly import CLOSEST, spread_out
 from onlinevi.runs.report.headline import headline
 from onlinevi.runs.report.page import as_json, page, write_report
-from onlinevi.runs.report.results import CoverageCurve, LossCurve, PosteriorPath, RefusedRow, RefusedRows, RegretCurve, Results
+from onlinevi.runs.report.results import (
+    CoverageCurve,
+    LossCurve,
+    PosteriorPath,
+    RefusedRow,
+    RefusedRows,
+    RegretCurve,
+    Results,
+    Risk,
+)
 
 EVIL = '</script><script>alert(1)</script><img src=x onerror="alert(2)">&amp;\u2028$x$%{y}'
 RUNS = {"classes": classes_run, "numbers": numbers_run}
@@ -201,6 +210,11 @@ def test_the_headline_does_not_boast() -> None:
     assert "interrupted" in headline(replace(run, summary=replace(run.summary, stopped="interrupted")))[-1]
     better = replace(run, summary=replace(run.summary, average_loss=0.01))
     assert any("below that of the best fixed model" in sentence for sentence in headline(better))
+    likely = headline(replace(run, risk=Risk(0.05, 0.1, 0.2, 0.6, 9.0)))[-1]
+    assert "95 % confidence each no more than these shares of new rows are got wrong: 10 % (its guesses" in likely
+    assert "20 % (weights drawn" in likely
+    assert "60 %" not in likely, "a coin does better"
+    assert headline(replace(run, risk=Risk(0.05, 0.7))) == headline(run)
     assert percent(0.99999) == "more than 99.9 %"
     assert percent(1e-9) == "less than 0.1 %"
     assert (percent(1.0), percent(0.0), percent(0.905)) == ("100 %", "0 %", "90.5 %")

@@ -1,7 +1,8 @@
 """Section 4 of the paper and beyond: what is certain of a run, before it, during it and after it.
 
 ``bounds`` are the theorems, ``certificates`` what the sums of a state prove, ``comparator`` the best fixed point in hindsight,
-``posterior`` the variational posterior of all data at once, ``exact`` the posterior itself, ``risk`` what holds for new data.
+``posterior`` the variational posterior of all data at once, ``exact`` the posterior itself, ``risk`` what holds for new data
+of the decisions, ``pac_bayes`` of a belief.
 """
 
 from onlinevi.guarantees import bounds
@@ -9,7 +10,16 @@ from onlinevi.guarantees.bounds.calculator import calculate
 from onlinevi.guarantees.bounds.setting import Setting
 from onlinevi.guarantees.certificates import Certificate, PooledCertificate, SquaredSums, Tangents, Window, certificate
 from onlinevi.guarantees.comparator import Hindsight, hindsight
-from onlinevi.guarantees.exact import GaussianPosterior, Grid, GridPosterior, TemperedGaussian, divergences
+from onlinevi.guarantees.exact import (
+    GaussianPosterior,
+    Grid,
+    GridPosterior,
+    ParticlePosterior,
+    Particles,
+    TemperedGaussian,
+    divergences,
+)
+from onlinevi.guarantees.pac_bayes import PacBayes, PlayedRisk, pac_bayes, played_risk, tempered_bound
 from onlinevi.guarantees.posterior import BatchVB, batch_vb
 from onlinevi.guarantees.risk import LossSums, fixed_risk_bound, loss_bound, risk_bound, shards_risk_bound
 
@@ -21,6 +31,10 @@ __all__ = [
     "GridPosterior",
     "Hindsight",
     "LossSums",
+    "PacBayes",
+    "ParticlePosterior",
+    "Particles",
+    "PlayedRisk",
     "PooledCertificate",
     "Setting",
     "SquaredSums",
@@ -35,6 +49,9 @@ __all__ = [
     "fixed_risk_bound",
     "hindsight",
     "loss_bound",
+    "pac_bayes",
+    "played_risk",
     "risk_bound",
     "shards_risk_bound",
+    "tempered_bound",
 ]

@@ -222,9 +222,14 @@ def _losses(trace: Trace) -> Vector:
     return trace.loss
 
 
-def _check(losses: Vector, delta: float, bound: float) -> None:
+def check_delta(delta: float) -> None:
+    """Refuse what is no probability of failure."""
     if not 0.0 < delta < 1.0:
         raise ValueError(f"delta={delta!r}: a probability of failure lies strictly between 0 and 1; try 0.05")
+
+
+def _check(losses: Vector, delta: float, bound: float) -> None:
+    check_delta(delta)
     if not (bound > 0.0 and math.isfinite(bound)):
         raise ValueError(f"bound={bound!r}: needs a finite number > 0 that no loss exceeds; loss_bound computes one")
     if losses.size == 0:

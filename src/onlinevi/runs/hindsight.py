@@ -1,4 +1,4 @@
-"""The best fixed weights of a run's rows, found when the run has ended."""
+"""The best fixed weights of a run's rows, found when the run has ended, and what those rows say of its belief."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ import numpy as np
 
 from onlinevi.beliefs import edges, radii
 from onlinevi.engine import Vector
-from onlinevi.guarantees import hindsight
+from onlinevi.guarantees import PacBayes, hindsight, pac_bayes
 from onlinevi.runs.job import Job
 from onlinevi.runs.replay import NotAgain, replay, too_many
 from onlinevi.runs.report.results import Best
+from onlinevi.runs.risk import DELTA
 from onlinevi.runs.run import Stopped, Stopper
 
 MOST_VALUES = 1 << 21
@@ -31,6 +32,8 @@ class InHindsight:
     best: Best | None = None
     total_loss: Vector | None = None
     why: str = ""
+    belief: PacBayes | None = None
+    """Of two classes, what the belief at the end will get wrong at most."""
 
 
 def look_back(job: Job, source: str, stopper: Stopper, *, any_size: bool = False) -> InHindsight:
@@ -46,7 +49,15 @@ def look_back(job: Job, source: str, stopper: Stopper, *, any_size: bool = False
     except ValueError as error:
         return InHindsight(why=str(error))
     total_loss = np.cumsum(job.learner.loss(y, X @ best.mean).value)
-    return InHindsight(Best(best.value, best.gap, among), total_loss)
+    return InHindsight(Best(best.value, best.gap, among), total_loss, belief=_belief(job, X, y))
+
+
+def _belief(job: Job, X: Any, y: Vector) -> PacBayes | None:
+    """None of a point, which is infinitely far from any prior, and where there are no classes."""
+    (state,) = job.state.deciders()
+    if job.kind != "classes" or not all(leaf.plan.family.gaussian for leaf in state.leaves()):
+        return None
+    return pac_bayes(state, X, y, delta=DELTA, adapted=True)
 
 
 def _check(job: Job, *, any_size: bool) -> None:

@@ -31,6 +31,7 @@ from onlinevi.runs.report.results import (
     Task,
     ThroughputCurve,
 )
+from onlinevi.runs.risk import risk_of
 from onlinevi.runs.run import Ended
 from onlinevi.runs.theorem import promised_regret
 
@@ -58,6 +59,7 @@ def results_of(job: Job, stopped: Ended = "end", back: InHindsight = NOT_LOOKED_
         throughput=_throughput(job),
         data=_data(job),
         shards=shards,
+        risk=risk_of(job, back.belief),
     )
 
 

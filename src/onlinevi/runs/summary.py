@@ -11,6 +11,7 @@ from onlinevi.data import ONE
 from onlinevi.guarantees import certificate
 from onlinevi.runs.job import Job
 from onlinevi.runs.report.document import to_plain
+from onlinevi.runs.report.headline import likely
 from onlinevi.runs.report.results import OneShard, Shards
 from onlinevi.runs.results import results_of
 from onlinevi.runs.shards import Fleet
@@ -59,6 +60,7 @@ def summarise(job: Job) -> dict[str, Any]:
             "version": results.head.version,
             "schema": schema_of(job),
             "certificate": certified(job)._asdict(),
+            "risk": None if results.risk is None else asdict(results.risk) | {"sentence": likely(results)},
             "features": [*(["intercept"] if job.learner.inputs.intercept else []), *_names(job)],
             "mean": job.state.mean,
             "std": job.state.std,

@@ -116,6 +116,8 @@ def _info(options: argparse.Namespace) -> int:
     print("Settings: " + ", ".join(f"{name} {value}" for name, value in facts["learner"].items()) + ".")
     print(f"Learned from {' + '.join(facts['learned_from'])}, started {facts['started']}.")
     print(facts["certificate"]["sentence"])
+    if facts["risk"] and facts["risk"]["sentence"]:
+        print(facts["risk"]["sentence"])
     print(f"\nWeights in the units of the data{', the surest first' if len(facts['weights']) > 1 else ''}:")
     for weight in facts["weights"][:SHOWN]:
         name = f"{weight['class']}: {weight['name']}" if "class" in weight else weight["name"]

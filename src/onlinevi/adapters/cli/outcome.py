@@ -35,6 +35,7 @@ def print_results(document: dict[str, Any], paths: list[Path], *, as_json: bool)
         facts["no_hindsight"] = document["without_hindsight"] or None
         for name, part in (("regret", "observed"), ("certified_regret", "certified")):
             facts[name] = values[-1] if (values := regret.get(part)) else None
+        facts["risk"] = document["risk"]
         if (shards := document["shards"]) is not None:
             facts["shards"], facts["certificate"] = len(shards["each"]), shards["certificate"]
             facts["bad_shards"] = [one["name"] for one in shards["each"] if one["error"]]

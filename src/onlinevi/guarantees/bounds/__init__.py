@@ -13,7 +13,7 @@ from onlinevi.guarantees.bounds.risk import online_to_batch, online_to_batch_con
 from onlinevi.guarantees.bounds.runs import after_data, before_data, everywhere, total_loss
 from onlinevi.guarantees.bounds.table import register, theorem_of
 from onlinevi.guarantees.bounds.theorem import Theorem
-from onlinevi.guarantees.bounds.theorems.ewa import ewa, ewa_excess_risk, ewa_rate
+from onlinevi.guarantees.bounds.theorems.ewa import ewa, ewa_after, ewa_excess_risk, ewa_rate
 from onlinevi.guarantees.bounds.theorems.oga_el import (
     lazy_oga_el_schedule,
     oga_el,
@@ -53,6 +53,7 @@ __all__ = [
     "domain_of",
     "everywhere",
     "ewa",
+    "ewa_after",
     "ewa_excess_risk",
     "ewa_rate",
     "front_loaded",

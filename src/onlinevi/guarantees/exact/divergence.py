@@ -24,6 +24,8 @@ def divergences(grid: Grid, learners: Sequence[Linear], X: Any, y: Any, steps: S
     has outside of the box counts as if the box went on. One pass for the grid, one for each learner, and a sum over the
     past at each step.
     """
+    if grid.prior == "uniform":
+        raise ValueError("no Gaussian lies in a box: its divergence to a uniform prior is infinite; use prior='family'")
     for learner in learners:
         if not learner.belief_family.gaussian:
             raise TypeError(f"{learner.rule} keeps a point, which has no density: give a rule with a spread, such as SVA()")

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -129,8 +129,9 @@ class GridPosterior:
 class Grid:
     """Exact exponential weights for any loss of a linear prediction in one or two dimensions, up to the width of a cell.
 
-    The prior is the family's, restricted to its box, which is cut into ``points`` cells along each coordinate. The posterior
-    narrows as events come: compare ``std`` with ``spacing``, and take more points or a smaller box where it nears a cell.
+    The prior is the family's, restricted to its box, or with ``prior="uniform"`` the same all over the box, which is cut into
+    ``points`` cells along each coordinate. The posterior narrows as events come: compare ``std`` with ``spacing``, and take
+    more points or a smaller box where it nears a cell.
 
     >>> import onlinevi as ovi
     >>> from onlinevi.ewa import Grid
@@ -144,8 +145,11 @@ class Grid:
     rate: Rate | float = PerHorizon(1.0)
     family: MeanField = field(default_factory=MeanField)
     points: int = 201
+    prior: Literal["family", "uniform"] = "family"
 
     def __post_init__(self) -> None:
+        if self.prior not in ("family", "uniform"):
+            raise ValueError(f'prior={self.prior!r}: needs "family" or "uniform"; for any other use Particles')
         as_loss(self.loss)
         if not isinstance(self.family, MeanField):
             raise TypeError(f"family={self.family!r}: needs a MeanField object; try MeanField()")
@@ -171,7 +175,8 @@ class Grid:
             axis = low + (high - low) * (np.arange(self.points) + 0.5) / self.points
             cell = (high - low) / (self.points * std * math.sqrt(2.0 * math.pi))
             axes.append(axis)
-            log_priors.append(math.log(cell) - 0.5 * np.square((axis - mean) / std))
+            uniform = np.full(self.points, -math.log(self.points))
+            log_priors.append(uniform if self.prior == "uniform" else math.log(cell) - 0.5 * np.square((axis - mean) / std))
         return GridPosterior(tuple(axes), tuple(log_priors), np.zeros((self.points,) * dim), schedule(self.rate, horizon))
 
     def predict(self, state: GridPosterior, x: Any) -> tuple[float, float]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,7 +12,7 @@ import numpy as np
 from onlinevi.beliefs import frozen
 from onlinevi.engine import Schedule, Vector, rate_at
 from onlinevi.learners.pool.played import averages, running
-from onlinevi.learners.pool.tempering import fixed, next_rate, normalised, schedule, tempering
+from onlinevi.learners.pool.tempering import WEIGHTS, Weigh, fixed, next_rate, schedule, tempering
 from onlinevi.rules import PerHorizon, Rate
 
 
@@ -33,6 +34,9 @@ class ExpertState:
     count: int = 0
     loss: float = 0.0
     """Σ weighted mean of the experts' losses."""
+    weighing: Weigh = "exponential"
+    price: float = 0.0
+    """By χ²: Σ rate/4·(variance of the experts' losses under the prior)."""
 
     def __post_init__(self) -> None:
         fixed(self.log_prior)
@@ -41,7 +45,13 @@ class ExpertState:
     @property
     def weights(self) -> Vector:
         """The weights of the next decision: a probability vector."""
-        return _weights(self.log_prior, self.totals, next_rate(self.schedule, self.count))
+        return WEIGHTS[self.weighing](self.log_prior, self.totals, next_rate(self.schedule, self.count))
+
+    def regret_bound(self, expert: int) -> float:
+        """Weighed by χ², what Σ weighted losses cannot exceed this expert's total by, whatever the losses."""
+        if self.weighing != "chi-square":
+            raise ValueError("exponential weights need the range of losses for a bound: see bounds.ewa")
+        return chi_square_price(self.log_prior[expert], self.schedule, self.count) + self.price
 
     @property
     def average_loss(self) -> float:
@@ -68,7 +78,9 @@ class Weighing:
 class Experts:
     """weight_i ∝ prior_i·exp(−rate·Σ losses of i), O(N) a step; ``prior=None`` is uniform.
 
-    For losses in [0, B]: Σ weighted losses ≤ Σ losses of expert i + rate·B²·T/8 + ln(1/prior_i)/rate, for every i.
+    For losses in [0, B]: Σ weighted losses ≤ Σ losses of expert i + rate·B²·T/8 + ln(1/prior_i)/rate, for every i. With
+    ``weighing="chi-square"`` weight_i = prior_i·[level − rate/2·Σ losses of i]₊, and no range enters: the first is at most the
+    second + (1/prior_i − 1)/rate + rate/4·Σ_t (variance of the losses under the prior), at rates that do not grow.
 
     >>> from onlinevi.ewa import Experts
     >>> hedge = Experts(rate=0.5)
@@ -79,9 +91,12 @@ class Experts:
 
     rate: Rate | float = PerHorizon(1.0)
     prior: Sequence[float] | None = None
+    weighing: Weigh = "exponential"
 
     def __post_init__(self) -> None:
         tempering(self.rate)
+        if self.weighing not in WEIGHTS:
+            raise ValueError(f"weighing={self.weighing!r}: needs one of {', '.join(map(repr, WEIGHTS))}")
         if self.prior is not None:
             prior = np.asarray(self.prior, dtype=float)
             if prior.ndim != 1 or not (np.isfinite(prior) & (prior >= 0.0)).all() or not prior.sum() > 0.0:
@@ -97,7 +112,7 @@ class Experts:
         prior = np.ones(count) if self.prior is None else np.asarray(self.prior)
         with np.errstate(divide="ignore"):  # an expert of weight 0 stays out
             log_prior = np.log(prior / prior.sum())
-        return ExpertState(log_prior, np.zeros(count), schedule(self.rate, horizon))
+        return ExpertState(log_prior, np.zeros(count), schedule(self.rate, horizon), weighing=self.weighing)
 
     def update(self, state: ExpertState, losses: Any) -> tuple[ExpertState, ExpertStep]:
         """Learn from one event: a loss for each expert. The state given is left as it is."""
@@ -122,10 +137,13 @@ class Experts:
             )
         times = state.count + np.arange(1.0, len(table) + 1.0)
         rates = rate_at(state.schedule.scale, state.schedule.power, times[:, None])
-        weights = _weights(state.log_prior, totals[:-1], rates)
+        weights = WEIGHTS[state.weighing](state.log_prior, totals[:-1], rates)
         paid = (weights * table).sum(axis=1)
         sums = running(state.loss, paid)
-        after = ExpertState(state.log_prior, totals[-1].copy(), state.schedule, state.count + len(table), float(sums[-1]))
+        price = state.price
+        if state.weighing == "chi-square":
+            price = float(running(price, 0.25 * rates[:, 0] * _variances(state.log_prior, table))[-1]) if len(table) else price
+        after = replace(state, totals=totals[-1].copy(), count=state.count + len(table), loss=float(sums[-1]), price=price)
         return after, Weighing(after, weights, paid, averages(sums, state.count))
 
     def run(self, losses: Any, *, horizon: int | None = None) -> Weighing:
@@ -136,9 +154,13 @@ class Experts:
         return self.update_many(self.init(table.shape[1], horizon or len(table)), table)[1]
 
 
-def _weights(log_prior: Vector, totals: Vector, rate: Any) -> Vector:
-    # Beside the least total that counts, all exponents are ≤ 0: one that overflows is a weight of 0.
-    least = np.where(np.isfinite(log_prior), totals, np.inf).min(axis=-1, keepdims=True)
-    with np.errstate(over="ignore"):
-        excess = np.where(np.isfinite(log_prior), totals - least, 0.0)
-        return normalised(log_prior - rate * excess)
+def chi_square_price(log_prior: float, plan: Schedule, count: int) -> float:
+    """χ²(one expert‖prior) divided by the rate of the last of ``count`` decisions: (1/prior − 1)/rate."""
+    return math.expm1(-log_prior) / next_rate(plan, count - 1) if count else 0.0
+
+
+def _variances(log_prior: Vector, losses: Vector) -> Vector:
+    """Of the losses of each event, under the prior."""
+    prior = np.exp(log_prior)
+    with np.errstate(over="ignore"):  # then the bound is infinite
+        return np.asarray(np.square(losses - (losses @ prior)[:, None]) @ prior)

@@ -15,8 +15,9 @@ from onlinevi.engine import Kernel, Schedule, Vector, rate_at
 from onlinevi.learners.columns import Named
 from onlinevi.learners.linear import missing_means, prediction_law
 from onlinevi.learners.pool import mixing
+from onlinevi.learners.pool.experts import chi_square_price
 from onlinevi.learners.pool.members import Members, Refused
-from onlinevi.learners.pool.tempering import fixed, normalised
+from onlinevi.learners.pool.tempering import WEIGHTS, Weigh, fixed, normalised
 from onlinevi.learners.pool.threads import ALONE, Threads
 from onlinevi.learners.state import Plan, State
 from onlinevi.losses import Loss
@@ -114,6 +115,9 @@ class PoolState(Named):
             return math.nan
         if self.plan.adaptive:
             return 2.0 * float(self.array[mixing.GAP])
+        if self.plan.weighing == "chi-square":
+            best = float(self.plan.log_prior[int(self.losses.argmin())])
+            return chi_square_price(best, self.plan.schedule, self.count) + float(self.array[mixing.GAP])
         return self.switching_bound(0) if self._bayesian else math.nan
 
     def switching_bound(self, switches: int) -> float:
@@ -196,12 +200,16 @@ class Mixer:
         return bool(self.settings[mixing.ADAPTIVE] > 0.0)
 
     @cached_property
+    def weighing(self) -> Weigh:
+        return "chi-square" if self.settings[mixing.CHI_SQUARE] > 0.0 else "exponential"
+
+    @cached_property
     def schedule(self) -> Schedule:
         return Schedule(*self.settings[[mixing.SCALE, mixing.POWER]].tolist())
 
     @cached_property
     def _kernel(self) -> Kernel:
-        return mixing.kernel(type(self.loss), self.by_probability)  # type: ignore[arg-type]
+        return mixing.kernel(type(self.loss), self.by_probability, self.weighing == "chi-square")  # type: ignore[arg-type]
 
     def __getstate__(self) -> dict[str, Any]:  # compiled kernels are made anew
         return {name: getattr(self, name) for name in self.__dataclass_fields__}
@@ -300,8 +308,7 @@ class Mixer:
         rate = rate_at(*self.schedule, array[mixing.COUNT] + 1.0)
         if self.adaptive:
             rate = mixing.hedge_rate(len(totals), float(array[mixing.GAP]))
-        with np.errstate(over="ignore"):  # infinitely far behind: no weight
-            return normalised(self.log_prior - rate * (totals - totals.min()))
+        return WEIGHTS[self.weighing](self.log_prior, totals, rate)
 
     @property
     def bayesian(self) -> bool:

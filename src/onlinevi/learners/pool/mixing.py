@@ -17,7 +17,7 @@ COUNT, LOSS, GAP = range(3)
 HEAD = 3
 
 # The settings, read as data.
-SCALE, POWER, ADAPTIVE, SHARE, LEVEL, KNOWN = range(6)
+SCALE, POWER, ADAPTIVE, SHARE, LEVEL, KNOWN, CHI_SQUARE = range(7)
 
 # The columns of what is played: those of a learner's record, the variance that the learners see themselves, averaged, and
 # that of their predictions.
@@ -26,6 +26,10 @@ PLAYED = 5
 
 GREATEST_RATE = 1e300
 """While nothing has been paid for weighing, the adaptive rate has no bound: the best learners so far take all the weight."""
+
+
+LARGEST = 1e300
+"""Half the rate times a lag is cut off here: such a learner has no weight by χ² whatever the level."""
 
 
 class Opinion(NamedTuple):
@@ -44,6 +48,14 @@ class Opinion(NamedTuple):
 
 def opinion(y: Real, a: Real, v: Real, parameters: Any) -> Opinion:
     raise TypeError("opinion is a hole of the compiled loop: compose a kernel first")
+
+
+def weigh(weights: Any, lags: Any, prior: Any, rate: Real) -> Real:
+    raise TypeError("weigh is a hole of the compiled loop: compose a kernel first")
+
+
+def price(costs: Any, dealt: Any, rate: Real) -> Real:
+    raise TypeError("price is a hole of the compiled loop: compose a kernel first")
 
 
 def decision(support: Real, against: Real) -> Real:
@@ -131,8 +143,7 @@ def mix(
                 weights[k] = levels[k]
         else:
             lag_behind(lags, totals)
-            temper(weights, lags, prior, rate)
-        whole = normalise(weights)
+        whole = normalise(weights) if share > 0.0 else weigh(weights, lags, prior, rate)
 
         # Pool, then see the label and pay.
         support = against = centre = within = between = hedged = sums = 0.0
@@ -181,6 +192,8 @@ def mix(
             spread_out(levels, costs, dealt, rate, share)
         elif adaptive:  # what weighing cost beyond the price of the rate
             state[GAP] += ns.maximum(hedged - mixed(lags, costs, rate, whole), 0.0)
+        else:
+            state[GAP] += price(costs, dealt, rate)
         if level > 0.0:
             for k in range(number):
                 track(shifts, sizes, k, y - said[places[k], event, RECORD.prediction], level, state[COUNT])
@@ -211,6 +224,49 @@ def temper(weights: Any, lags: Any, prior: Any, rate: Real) -> None:
     """Log-weights: log prior − rate·lag."""
     for k in range(len(lags)):
         weights[k] = prior[k] - rate * lags[k]
+
+
+def temper_all(weights: Any, lags: Any, prior: Any, rate: Real) -> Real:
+    """Exponential weights; returns their sum relative to the largest."""
+    temper(weights, lags, prior, rate)
+    return normalise(weights)
+
+
+def no_price(costs: Any, dealt: Any, rate: Real) -> Real:
+    """What exponential weights cost depends on the range of losses, which nobody knows."""
+    return 0.0
+
+
+def level_off(weights: Any, lags: Any, prior: Any, rate: Real) -> Real:
+    """prior·[level − rate/2·lag]₊, as ``tempering.chi_square`` has it, in place."""
+    number, level, nearer = len(lags), np.inf, 0.0
+    while nearer < level:
+        level = nearer if nearer > 0.0 else np.inf
+        counted, nearer = 0.0, 1.0
+        for k in range(number):
+            weights[k] = ns.exp(prior[k])
+            cost = ns.minimum(0.5 * rate * lags[k], LARGEST)
+            if cost < level:
+                counted += weights[k]
+                nearer += weights[k] * cost
+        nearer = nearer / counted
+    total = 0.0
+    for k in range(number):
+        weights[k] *= ns.maximum(level - ns.minimum(0.5 * rate * lags[k], LARGEST), 0.0)
+        total += weights[k]
+    for k in range(number):
+        weights[k] /= total
+    return total
+
+
+def spread_price(costs: Any, dealt: Any, rate: Real) -> Real:
+    """rate/4·(variance of the costs under the prior): what χ² weights can lose at an event beside the divergence."""
+    mean = square = 0.0
+    for k in range(len(costs)):
+        mean += dealt[k] * costs[k]
+    for k in range(len(costs)):
+        square += dealt[k] * (costs[k] - mean) * (costs[k] - mean)
+    return 0.25 * rate * square
 
 
 def mixed(lags: Any, costs: Any, rate: Real, whole: Real) -> Real:
@@ -266,10 +322,11 @@ def track(shifts: Any, sizes: Any, k: int, residual: Real, level: Real, count: R
 
 
 @cache
-def kernel(loss: type[Loss], by_probability: bool) -> Kernel:
-    """``mix`` compiled for a loss and a way to pool."""
+def kernel(loss: type[Loss], by_probability: bool, by_chi_square: bool) -> Kernel:
+    """``mix`` compiled for a loss, a way to pool and a way to weigh."""
     pooled: dict[Function, Function]
     pooled = {opinion: believed, decision: log_odds} if by_probability else {opinion: stated, decision: mean_of}
     if loss.odds is not None:
         pooled[odds] = loss.odds
+    pooled |= {weigh: level_off, price: spread_price} if by_chi_square else {weigh: temper_all, price: no_price}
     return compose(mix, {expected: loss.expected, valid_label: loss.valid_label, **pooled})

@@ -27,6 +27,7 @@ from onlinevi.learners.linear import Linear, forecast_of
 from onlinevi.learners.pool import mixing
 from onlinevi.learners.pool.experts import Experts
 from onlinevi.learners.pool.mixer import Mixer, PoolState
+from onlinevi.learners.pool.tempering import Weigh
 from onlinevi.learners.pool.threads import running_threads
 from onlinevi.learners.trace import Events, Forecast, Record, Recorder, Trace
 from onlinevi.losses import Loss
@@ -60,7 +61,9 @@ class Pool(Learner[PoolState]):
     ``"quantile"``, for the pinball and absolute losses, first shifts each prediction by the quantile of its learner's
     residuals, so that learners of the squared loss, which need no scale of the labels, can predict quantiles.
 
-    For a convex loss in [0, B] at rate η: at most η·B²·T/8 + ln N/η. ``loss=None`` takes the one the learners share. It is
+    For a convex loss in [0, B] at rate η: at most η·B²·T/8 + ln N/η. ``weighing="chi-square"`` is for losses without a bound:
+    at most (1/prior − 1)/η + η/4·Σ (variance of the learners' losses under the prior), as ``state.regret_bound`` tells.
+    ``loss=None`` takes the one the learners share. It is
     the loss of a prediction: a ridge is the learners' own affair.
 
     >>> import onlinevi as ovi
@@ -77,6 +80,7 @@ class Pool(Learner[PoolState]):
     prior: Sequence[float] | None = None
     share: float = 0.0
     pool: Pooling = "prediction"
+    weighing: Weigh = "exponential"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "learners", tuple(self.learners))
@@ -98,16 +102,20 @@ class Pool(Learner[PoolState]):
 
     def _check_weighing(self) -> None:
         if isinstance(self.rate, AdaHedge):
+            if self.weighing != "exponential":
+                raise ValueError("AdaHedge weighs exponentially: give weighing='chi-square' a rate, such as PerSqrt(1.0)")
             if self.prior is not None:
                 raise ValueError("AdaHedge weighs all learners alike at the start: leave prior out, or give a rate")
         else:
-            experts = Experts(self.rate, self.prior)
+            experts = Experts(self.rate, self.prior, self.weighing)
             object.__setattr__(self, "prior", experts.prior)
             _ = experts.init(len(self.learners), horizon=1)  # refuse a bad setting now, not at the first event
             if experts.prior is not None and min(experts.prior) == 0.0:
                 raise ValueError(f"prior={self.prior!r}: a learner of weight 0 would run and never count; leave it out")
         if not 0.0 <= self.share < 1.0:
             raise ValueError(f"share={self.share!r}: needs 0 ≤ share < 1; try 0.001")
+        if self.share > 0.0 and self.weighing != "exponential":
+            raise ValueError(f"share={self.share} deals out exponential weights: leave it out, or weighing")
         if self.share > 0.0 and not isinstance(self.rate, float | int | Constant):
             raise ValueError(f"share={self.share} needs a constant rate, not {self.rate}: try rate=1.0")
         if self.pool not in ("prediction", "probability", "quantile"):
@@ -128,6 +136,7 @@ class Pool(Learner[PoolState]):
             loss=mixer.loss,
             share=mixer.share,
             pool=pool,
+            weighing=mixer.weighing,
         )
 
     @property
@@ -266,7 +275,8 @@ def _mixer(pool: Pool, dim: int, horizon: int | None) -> Mixer:
     # What a learner paid by itself is what its prediction costs here, unless it is another loss or has a ridge in it.
     paid = {(type(plan.loss), plan.parameters, plan.loss.ridge) for plan in plans}
     known = pool.pool == "prediction" and paid == {(type(loss), loss.parameters, 0.0)}
-    settings = np.array([*begin.schedule, float(adaptive), pool.share, level, float(known)])
+    by_chi_square = float(pool.weighing == "chi-square")
+    settings = np.array([*begin.schedule, float(adaptive), pool.share, level, float(known), by_chi_square])
     # A copy may be written to, as one that was pickled may: one type of argument, one loop to compile.
     return Mixer(plans, loss, begin.log_prior.copy(), settings, pool.pool == "probability")
 

@@ -17,7 +17,7 @@ ENDS = {
 def headline(results: Results) -> list[str]:
     """Plain sentences, not yet escaped; only those that the results can back."""
     found = [_learned(results), _odd(results), _sure(results), _against_best(results), _certified(results)]
-    found += [*_shards(results), _ended(results)]
+    found += [*_shards(results), likely(results), _ended(results)]
     return [sentence for sentence in found if sentence]
 
 
@@ -103,6 +103,27 @@ def _shards(results: Results) -> list[str]:
     number += f", in {rounds} rounds" if rounds > 1 else ""
     number += f"; {bad:,} could not be used" if bad else ""
     return [f"{number}.", results.shards.certificate]
+
+
+def likely(results: Results) -> str:
+    """What is likely of new rows; it does not boast of what a coin can do."""
+    risk, classes = results.risk, len(results.head.task.classes or ()) or 2
+    bounds = (
+        []
+        if risk is None
+        else [
+            (risk.guesses, "its guesses along the way, on average"),
+            (risk.gibbs, "weights drawn from its belief in the end"),
+            (risk.vote, "the likelier of their answers"),
+        ]
+    )
+    told = [f"{percent(most)} ({whose})" for most, whose in bounds if most is not None and most < 1.0 - 1.0 / classes]
+    if risk is None or not told:
+        return ""
+    return (
+        f"If rows come independently from one law, then with {percent(1.0 - risk.delta)} confidence each no more than these "
+        f"shares of new rows are got wrong: {', '.join(told)}."
+    )
 
 
 def _ended(results: Results) -> str:

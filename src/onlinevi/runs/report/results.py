@@ -123,6 +123,21 @@ class RegretCurve(Curve):
 
 
 @dataclass(frozen=True)
+class Risk:
+    """Of classes, for rows that come independently from one law: errors at new rows, each with probability 1 − delta."""
+
+    delta: float
+    guesses: float
+    """Of the guesses made along the way, on average."""
+    gibbs: float | None = None
+    """Of weights drawn from the belief at the end, in expectation."""
+    vote: float | None = None
+    """Of the likelier answer under that belief."""
+    kl: float | None = None
+    """Of that belief to the prior."""
+
+
+@dataclass(frozen=True)
 class PosteriorPath(Curve):
     """Snapshots of the belief, at most 64: one row a step, one value a feature."""
 
@@ -211,6 +226,7 @@ class Results:
     throughput: ThroughputCurve | None = None
     data: list[Column] | None = None
     shards: Shards | None = None
+    risk: Risk | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Lists, dicts, strings and finite numbers only."""

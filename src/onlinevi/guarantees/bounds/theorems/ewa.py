@@ -24,6 +24,24 @@ def ewa(*, rate: float, count: int, loss_bound: float, kl: float) -> Bound:
     return Bound("EWA", terms, trivial=loss_bound * count)
 
 
+def ewa_after(*, rate: float, count: int, loss_bound: float, log_evidence: float) -> Bound:
+    """Exponential weights, after the data: Σ ℓ_t(θ̂_t) ≤ −log ∫ prior·exp(−η·Σ ℓ_t)/η + η·B²·T/8, for losses in [0, B].
+
+    By lemma 1 the first term is the infimum over all laws p of Σ E_p[ℓ_t] + KL(p‖prior)/η: theorem 1 against the best p at
+    once, its loss included. ``log_evidence`` is that of the posterior after T events at a constant rate; for a convex loss.
+
+    >>> from onlinevi import bounds
+    >>> bounds.ewa_after(rate=0.5, count=16, loss_bound=1.0, log_evidence=-3.0).value
+    7.0
+    """
+    whole(count)
+    positive(rate=rate, loss_bound=loss_bound)
+    if not log_evidence <= 0.0:
+        raise ValueError(f"log_evidence={log_evidence!r}: of losses ≥ 0 it is at most 0")
+    terms = {"best law": -log_evidence / rate, "losses": rate * loss_bound**2 * count / 8.0}
+    return Bound("EWA, after the data", terms, trivial=loss_bound * count)
+
+
 def ewa_rate(*, count: int, dim: int, loss_bound: float) -> float:
     """η = (2√2/B)·√((d/T)·ln(T/d)), the rate of ``ewa_excess_risk``."""
     _more_events_than_dimensions(count, dim)
