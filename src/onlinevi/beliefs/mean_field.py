@@ -13,6 +13,7 @@ from onlinevi.engine import Belief, Event, Gradient, Moments, Prior, Real, StepI
 from onlinevi.engine.holes import (
     is_missing,
     keeps_std_total,
+    mean_with_std,
     missing_variance,
     new_belief,
     position,
@@ -233,9 +234,10 @@ def _stepped(now: Belief, totals: Totals, x: Real, inputs: StepInputs, box: Prio
     prior = Prior(setting_at(box.prior_mean, j), setting_at(box.prior_std, j))
     if small:  # no std can leave its box
         new = small_step(now, gradient, totals, rates, prior)
-        std = new.std
+        std, mean = new.std, new.mean
     else:
         new = new_belief(now, gradient, totals, rates, prior)
         std = ns.minimum(ns.maximum(new.std, setting_at(box.std_low, j)), setting_at(box.std_high, j))
-    mean = ns.minimum(ns.maximum(new.mean, setting_at(box.mean_low, j)), setting_at(box.mean_high, j))
+        mean = mean_with_std(new, std, now, gradient, rates, prior)
+    mean = ns.minimum(ns.maximum(mean, setting_at(box.mean_low, j)), setting_at(box.mean_high, j))
     return Belief(mean, std), totals

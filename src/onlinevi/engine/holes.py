@@ -46,6 +46,11 @@ def new_belief(belief: Belief, gradient: Gradient, totals: Totals, rates: Rates,
     _hole("new_belief")
 
 
+def mean_with_std(new: Belief, std: Real, belief: Belief, gradient: Gradient, rates: Rates, prior: Prior) -> Real:
+    """The rule returns the mean behind that step, once it is known which std the box, or a floor, keeps."""
+    _hole("mean_with_std")
+
+
 def small_step(belief: Belief, gradient: Gradient, totals: Totals, rates: Rates, prior: Prior) -> Belief:
     """The same step where it is known to be small, by a cheaper formula (``speedups``)."""
     _hole("small_step")

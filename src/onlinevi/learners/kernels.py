@@ -10,7 +10,7 @@ from onlinevi.beliefs import Family
 from onlinevi.engine import Function, Kernel, compose, holes, layout, one_pass, reading, speedups
 from onlinevi.engine.speedups import Speedup
 from onlinevi.losses import Loss
-from onlinevi.rules import NGVI, OGAEL, SVA, SVB, Implicit, Rule
+from onlinevi.rules import NGVI, OGAEL, SVA, SVB, Implicit, Rule, ScaleNGVI
 
 
 class Features(NamedTuple):
@@ -28,6 +28,8 @@ class Features(NamedTuple):
     """NaN in a row is a missing value."""
     single: bool = False
     """Vectors and rows in float32."""
+    floored: bool = False
+    """Stds with a floor, and means that move with the std that is kept."""
 
 
 PLAIN = Features()
@@ -36,6 +38,7 @@ SPEEDUPS: dict[Function, Speedup] = {
     OGAEL.new_belief: Speedup(limit=math.inf),
     SVA.new_belief: Speedup(limit=math.inf),
     SVB.new_belief: Speedup(speedups.SHRINKING, speedups.small_svb_step),
+    ScaleNGVI.new_belief: Speedup(speedups.SHRINKING, speedups.small_svb_step),
     NGVI.new_belief: Speedup(speedups.ROOTED, speedups.small_ngvi_step, vectorise_sparse=True),
     Implicit.new_belief: Speedup(speedups.ROOTED, speedups.small_implicit_step, vectorise_sparse=True),
 }
@@ -98,6 +101,7 @@ def _rule_parts(rule: type[Rule], family: type[Family], features: Features) -> d
     speedup = speedup_of(rule)
     return {
         holes.new_belief: rule.new_belief,
+        holes.mean_with_std: rule.mean_with_std if features.floored else Rule.mean_with_std,
         holes.small_step: speedup.small_step or rule.new_belief,
         holes.has_small_steps: reading.answer(speedup.limit > 0.0 and family.gaussian and not family.correlated),
         holes.slopes_after_step: rule.slopes_after_step,

@@ -2,7 +2,7 @@
 
 from onlinevi.rules.base import Rule, shrink
 from onlinevi.rules.implicit import Implicit
-from onlinevi.rules.ngvi import NGVI
+from onlinevi.rules.ngvi import NGVI, ScaleNGVI
 from onlinevi.rules.oga import OGA
 from onlinevi.rules.oga_el import OGAEL
 from onlinevi.rules.rates import Adaptive, Constant, PaperSVB, PerHorizon, PerSqrt, PerStep, Rate, StronglyConvex, as_rate
@@ -24,6 +24,7 @@ __all__ = [
     "PerStep",
     "Rate",
     "Rule",
+    "ScaleNGVI",
     "StronglyConvex",
     "as_rate",
     "shrink",

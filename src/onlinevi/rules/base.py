@@ -57,7 +57,8 @@ class Rule:
         if isinstance(rate, Adaptive) and type(self).best_constant is Rule.best_constant:
             raise ValueError(f"{type(self).__name__} takes no Adaptive rate: OGA, OGAEL, SVA and SVB do; try PerSqrt(1)")
         if rate.per_variance:
-            raise ValueError(f"{rate} divides by the variance, which only SVB can do; try PerSqrt({rate.c})")
+            only = "only SVB and the step of NGVI(parameters='scale') can do"
+            raise ValueError(f"{rate} divides by the variance, which {only}; try PerSqrt({rate.c})")
 
     def with_covariance(self) -> Rule:
         """This rule as it acts on a full covariance, or a refusal that says why it cannot."""
@@ -85,6 +86,16 @@ class Rule:
     def prior_rate(self) -> Rate | None:
         """The rate of the prior term, which gives ``rates.pull``; None where the rule has none."""
         return None
+
+    @property
+    def std_floor(self) -> float:
+        """The least std, as a part of the prior's; where it is above 0 the rule needs ``mean_with_std``."""
+        return 0.0
+
+    @staticmethod
+    def mean_with_std(new: Belief, std: Real, belief: Belief, gradient: Gradient, rates: Rates, prior: Prior) -> Real:
+        """The mean behind a step whose std is kept at ``std``: the step's own, unless the rule moves it with that std."""
+        return new.mean
 
     @property
     def moves_without_gradient(self) -> bool:
