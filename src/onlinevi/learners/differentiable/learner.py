@@ -209,8 +209,6 @@ def _refuse_unoffered(rule: Rule, family: Family, gradient: MonteCarlo | Lineari
             f"{rule} looks for the slopes after its step, which is offered for linear predictors only: "
             "with a model use NGVI() and gradient=Linearised(), or OGA() for a point"
         )
-    if rule.std_floor > 0.0:
-        raise ValueError(f"{rule}: a floor is offered for linear predictors only; with a model use Box(std=(0.1, 1))")
     if not family.correlated:
         return
     if rule.geometry is not Geometry.PREDICTION:

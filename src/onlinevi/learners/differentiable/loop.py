@@ -54,13 +54,14 @@ class Parts:
     belief_size: int
     gradient: MonteCarlo | Linearised
     average: bool
+    floored: bool
 
     @staticmethod
     def of(plan: ModelPlan) -> Parts:
         # At a point there is nothing to draw: the tangent gives the gradient itself.
         gradient = plan.gradient if plan.family.gaussian else Linearised()
         kinds = type(plan.loss), type(plan.rule), type(plan.family)
-        return Parts(plan.model, plan.layout, *kinds, plan.sizes[1], gradient, plan.average)
+        return Parts(plan.model, plan.layout, *kinds, plan.sizes[1], gradient, plan.average, plan.features.floored)
 
     def predictor(self, x: Real) -> Predictor:
         return lambda flat: self.model(self.layout.params(flat), x)
@@ -184,7 +185,10 @@ def independent_event(
     std_total = running.scale_total + std_gradient if parts.rule.keeps_std_total else running.scale_total
     prior = Prior(box.prior_mean, box.prior_std)
     square = (jnp.square(gradient.mean) + jnp.square(std_gradient)).sum()
-    new = parts.rule.new_belief(belief, gradient, Totals(mean_total, std_total), pace(square), prior)
+    rates = pace(square)
+    new = parts.rule.new_belief(belief, gradient, Totals(mean_total, std_total), rates, prior)
+    std = jnp.clip(new.std, box.std_low, box.std_high) if parts.family.gaussian else running.scale
+    moved = parts.rule.mean_with_std(new, std, belief, gradient, rates, prior) if parts.floored else new.mean
     return Outcome(
         view.prediction,
         view.spread,
@@ -194,8 +198,8 @@ def independent_event(
         magnitude=jnp.abs((weight * view.gradient.mean * belief.mean).sum()),
         gradient_square=square,
         size=size,
-        mean=new.mean,
-        scale=jnp.clip(new.std, box.std_low, box.std_high) if parts.family.gaussian else running.scale,
+        mean=moved,
+        scale=std,
         mean_total=mean_total,
         scale_total=std_total,
     )
