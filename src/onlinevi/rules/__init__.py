@@ -6,6 +6,7 @@ from onlinevi.rules.ngvi import NGVI, ScaleNGVI
 from onlinevi.rules.oga import OGA
 from onlinevi.rules.oga_el import OGAEL
 from onlinevi.rules.rates import Adaptive, Constant, PaperSVB, PerHorizon, PerSqrt, PerStep, Rate, StronglyConvex, as_rate
+from onlinevi.rules.spelling import spelled, split_outside
 from onlinevi.rules.sva import SVA
 from onlinevi.rules.svb import SVB
 
@@ -28,4 +29,6 @@ __all__ = [
     "StronglyConvex",
     "as_rate",
     "shrink",
+    "spelled",
+    "split_outside",
 ]
