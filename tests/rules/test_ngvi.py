@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from helpers.adversaries import crossing, turning
 from helpers.catalogue import LOSSES, name, stream
 from helpers.problems import BELIEF, EVENTS, PRIOR, argmin, assert_same, kl
 from scipy.sparse import csr_matrix
@@ -171,17 +172,6 @@ def test_what_has_no_step_is_refused(make, match: str) -> None:  # type: ignore[
 
 
 # --- where the regret is linear
-
-
-def turning(count: int) -> tuple[np.ndarray, np.ndarray]:
-    """|y − θ| with y = 0 for a quarter, then 1."""
-    return np.ones((count, 1)), np.where(np.arange(count) < count // 4, 0.0, 1.0)
-
-
-def crossing(count: int) -> tuple[np.ndarray, np.ndarray]:
-    """(y − ⟨θ, x⟩)²: 0 at (1, 1) for a quarter, then 1 at (1, −1). The weights (½, −½) lose nothing."""
-    first = np.arange(count) < count // 4
-    return np.where(first[:, None], [[1.0, 1.0]], [[1.0, -1.0]]), np.where(first, 0.0, 1.0)
 
 
 def moved_at_most(step: float, count: int) -> float:

@@ -46,7 +46,7 @@ def _run(options: argparse.Namespace) -> int:
         print(f"  below what never learning has {since}" + ("; vacuous here" if entry.bound.vacuous else ""))
     if options.rule == "ngvi":
         print(
-            "They are of ngvi(floor=…) and ngvi(parameters=scale), and not the paper's. As it stands NGVI has linear regret on "
+            "They are of ngvi(floor=…) and ngvi(parameters=scale), not the paper's. As it stands NGVI has linear regret on "
             "some streams; onlinevi.certificate bounds it as it runs."
         )
     return 0
