@@ -22,7 +22,7 @@ from onlinevi.guarantees import SquaredSums, certificate
 from onlinevi.runs.charts import Axis, Chart, Line, figure_of
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "tests"))
-from helpers.adversaries import Stream, crossing, turning
+from helpers.adversaries import Stream, crossing, recurring, turning
 
 Rules = dict[str, tuple[str, Callable[[int], ovi.Rule]]]
 """By their names: the role that gives a colour, and the rule for a stream of this length."""
@@ -146,6 +146,27 @@ def squared(counts: list[int]) -> Chart:
     return chart("Squared loss, full covariance", Axis("loss beyond the best / d", 0.0, 1.6 * most), lines)
 
 
+def with_the_prior_term() -> None:
+    """A prior term at rate √T forgets within √T events; turned over in time, it has linear regret all the same."""
+    for exponent, ones in ((4, 2.0), (5, 3.0), (6, 4.0), (7, 5.0)):
+        count = 10**exponent
+        for name, data in (("turning once", turning(count)), (f"1.5·√T zeros, {ones:g}·√T ones", recurring(count, ones))):
+            paid = run(data, ovi.Absolute(), ovi.NGVI(1.0, rate=math.sqrt(count))).loss
+            best = min(float(data[1].sum()), count - float(data[1].sum()))
+            print(f"|y − θ|, NGVI(1, rate=√T), {name}, T = {count:,}: regret {(paid - best) / count:.4f} an event")
+
+
+def of_the_default(count: int) -> None:
+    """What ``ovi.auto`` pays on the first two streams beyond the best fixed weights."""
+    for name, data, loss, best in (
+        ("|y − θ|", turning(count), ovi.Absolute(), 0.25 * count),
+        ("(y − ⟨θ, x⟩)²", crossing(count), ovi.Squared(), 0.0),
+    ):
+        trace = ovi.auto(*data, loss=loss)
+        paid = float(np.sum(loss(data[1], trace.prediction).value))
+        print(f"ovi.auto, {name}, T = {count:,}: regret {(paid - best) / count:.4f} an event")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--longest", type=int, default=100_000, help="events of the longest stream")
@@ -155,6 +176,8 @@ def main() -> None:
     charts = [turned(counts), crossed(counts), coins(counts), squared([T for T in counts if T <= 20_000])]
     options.out.parent.mkdir(parents=True, exist_ok=True)
     figure_of(charts, panel=(5.0, 3.6)).savefig(options.out, dpi=110)
+    with_the_prior_term()
+    of_the_default(min(options.longest, 10_000))
     print(f"Wrote {options.out}.")
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from helpers.adversaries import crossing, turning
+from helpers.adversaries import crossing, recurring, turning
 from helpers.catalogue import LOSSES, name, stream
 from helpers.problems import BELIEF, EVENTS, PRIOR, argmin, assert_same, kl
 from scipy.sparse import csr_matrix
@@ -192,6 +192,16 @@ def test_a_kink_costs_natural_gradients_half_of_the_events(rule: ovi.Rule) -> No
     assert ovi.certificate(trace).against([1.0]) / count >= 0.4, "the certificate shows it while it runs"
     for other in (ovi.SVA(), ovi.SVB(), ovi.NGVI(floor=0.1), ovi.NGVI(ovi.PaperSVB(1.0), parameters="scale")):
         assert ovi.learn(X, y, loss=ovi.Absolute(), rule=other).state.loss < count / 4
+
+
+def test_a_prior_term_does_not_save_it() -> None:
+    """At rate √T it forgets within √T events: labels that turn once cost nothing, those that turn in time do."""
+    count = 10_000
+    rule = ovi.NGVI(1.0, rate=100.0)
+    X, y = recurring(count, 2.0)
+    assert ovi.learn(X, y, loss=ovi.Absolute(), rule=rule).state.loss - min(y.sum(), count - y.sum()) > 0.08 * count
+    X, y = turning(1000)
+    assert ovi.learn(X, y, loss=ovi.Absolute(), rule=ovi.NGVI(1.0, rate=math.sqrt(1000.0))).state.loss < 250.0
 
 
 @pytest.mark.parametrize("rule", [ovi.NGVI(), ovi.Implicit()], ids=name)
