@@ -154,7 +154,7 @@ def play(learner: ovi.Linear, X: np.ndarray, y: np.ndarray, weights: np.ndarray 
         new = rule.new_belief(belief, gradient, totals, rates, prior)
         std, mean = asarray(np.clip(np.asarray(new.std), np.maximum(low.std, rule.std_floor * prior.std), high.std)), new.mean
         if rule.std_floor > 0.0:
-            mean = rule.mean_with_std(new, std, belief, gradient, rates, prior)
+            mean = rule.with_kept_std(std, belief, gradient, rates, prior).mean
         belief = Belief(asarray(np.clip(np.asarray(mean), low.mean, high.mean)), std)
     sums["average_mean"] = sums["average_mean"] / t
     return {"mean": belief.mean, "std": belief.std, "gradient": totals.mean, "losses": np.asarray(losses), **sums}

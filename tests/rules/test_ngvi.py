@@ -138,7 +138,7 @@ def test_a_floor_moves_a_mean_by_the_prior_term_as_well() -> None:
     rates, gradient = rates_against_prior(0.5, 2.0, False), Gradient(1.3, 40.0)
     new = ovi.NGVI.new_belief(BELIEF, gradient, NONE, rates, PRIOR)
     kept = 0.5
-    mean = ovi.NGVI.mean_with_std(new, kept, BELIEF, gradient, rates, PRIOR)
+    mean = ovi.NGVI.with_kept_std(kept, BELIEF, gradient, rates, PRIOR).mean
     assert mean - BELIEF.mean == pytest.approx((new.mean - BELIEF.mean) * (kept / new.std) ** 2, rel=1e-12)
 
 

@@ -101,7 +101,7 @@ def _rule_parts(rule: type[Rule], family: type[Family], features: Features) -> d
     speedup = speedup_of(rule)
     return {
         holes.new_belief: rule.new_belief,
-        holes.mean_with_std: rule.mean_with_std if features.floored else Rule.mean_with_std,
+        holes.with_kept_std: rule.with_kept_std,
         holes.small_step: speedup.small_step or rule.new_belief,
         holes.has_small_steps: reading.answer(speedup.limit > 0.0 and family.gaussian and not family.correlated),
         holes.slopes_after_step: rule.slopes_after_step,
@@ -115,7 +115,9 @@ def _family_parts(family: type[Family], rule: type[Rule], features: Features, *,
     advance = family.advance_for(rule)
     if sparse and family.advance_vectorised and speedup_of(rule).vectorise_sparse and not rule.keeps_std_total:
         advance = family.advance_vectorised
+    step = family.coordinate_step(floored=features.floored)
     return {
+        **({} if step is None else {holes.move_coordinate: step}),
         holes.views: family.views,
         holes.moments: family.moments,
         holes.missing_variance: family.missing_variance if features.missing else reading.none_missing,

@@ -89,13 +89,13 @@ class Rule:
 
     @property
     def std_floor(self) -> float:
-        """The least std, as a part of the prior's; where it is above 0 the rule needs ``mean_with_std``."""
+        """The least std, as a part of the prior's; where it is above 0 the rule needs ``with_kept_std``."""
         return 0.0
 
     @staticmethod
-    def mean_with_std(new: Belief, std: Real, belief: Belief, gradient: Gradient, rates: Rates, prior: Prior) -> Real:
-        """The mean behind a step whose std is kept at ``std``: the step's own, unless the rule moves it with that std."""
-        return new.mean
+    def with_kept_std(std: Real, belief: Belief, gradient: Gradient, rates: Rates, prior: Prior) -> Belief:
+        """The belief behind a step whose std is kept at ``std``, for rules with a floor, whose mean moves with that std."""
+        raise TypeError("a rule with a floor needs a static method with_kept_std(std, belief, gradient, rates, prior)")
 
     @property
     def moves_without_gradient(self) -> bool:

@@ -105,11 +105,11 @@ class NGVI(Rule):
         return Belief(belief.mean - variance * (to_mean + rates.step * gradient.mean), std)
 
     @staticmethod
-    def mean_with_std(new: Belief, std: Real, belief: Belief, gradient: Gradient, rates: Rates, prior: Prior) -> Real:
+    def with_kept_std(std: Real, belief: Belief, gradient: Gradient, rates: Rates, prior: Prior) -> Belief:
         """mean − std²·(β(mean − m₀)/s² + step·g) with the std that is kept."""
         per_prior = 1.0 / prior.std
         to_mean = ns.where(rates.pull > 0.0, rates.pull * per_prior * per_prior * (belief.mean - prior.mean), 0.0)
-        return belief.mean - std * std * (to_mean + rates.step * gradient.mean)
+        return Belief(belief.mean - std * std * (to_mean + rates.step * gradient.mean), std)
 
 
 @dataclass(frozen=True, repr=False)

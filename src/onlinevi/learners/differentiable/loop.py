@@ -188,7 +188,7 @@ def independent_event(
     rates = pace(square)
     new = parts.rule.new_belief(belief, gradient, Totals(mean_total, std_total), rates, prior)
     std = jnp.clip(new.std, box.std_low, box.std_high) if parts.family.gaussian else running.scale
-    moved = parts.rule.mean_with_std(new, std, belief, gradient, rates, prior) if parts.floored else new.mean
+    moved = parts.rule.with_kept_std(std, belief, gradient, rates, prior) if parts.floored else new
     return Outcome(
         view.prediction,
         view.spread,
@@ -198,7 +198,7 @@ def independent_event(
         magnitude=jnp.abs((weight * view.gradient.mean * belief.mean).sum()),
         gradient_square=square,
         size=size,
-        mean=moved,
+        mean=moved.mean,
         scale=std,
         mean_total=mean_total,
         scale_total=std_total,
