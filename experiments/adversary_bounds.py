@@ -50,6 +50,11 @@ STATEMENTS = [
     "SVA, adaptive, observed",
     "SVB, adaptive",
     "SVB, adaptive, observed",
+    "NGVI, floor",
+    "NGVI, floor, observed",
+    "NGVI, floor, event by event",
+    "NGVI, scale",
+    "NGVI, scale, observed",
     "OGA-EL",
     "OGA-EL, observed",
     "OGA-EL, by divergence",
@@ -81,6 +86,8 @@ class Candidate:
     prior_std: float = 1.0
     scale: float = 1.0
     ridge: float = 0.1
+    """Beside strong convexity it weakens the prior term of NGVI in scale parameters."""
+    floor: float = 1.0
 
     def judged(self, name: str) -> list[Verdict]:
         """By the theorem of this name; the other comparators are the ends of the box."""
@@ -88,7 +95,7 @@ class Candidate:
         box = ovi.Box((-END, END))
         family = ovi.Point(self.start, box) if name.startswith("OGA,") or name == "OGA" else self.gaussian(box)
         std = self.prior_std / math.sqrt(len(self.y)) if "mean field" in name else self.prior_std
-        std = std if family.gaussian else 0.0
+        std = 0.0 if not family.gaussian or "floor" in name else std
         width = self.X.shape[1]
         beliefs = [Belief(np.full(width, mean), np.full(width, std)) for mean in (self.target, -END, END)]
         rule = self.rule(name, loss, beliefs[0])
@@ -106,7 +113,13 @@ class Candidate:
         alpha, root = self.prior_std**-2.0, lipschitz * math.sqrt(count)
         best = math.sqrt(alpha * max(family.kl(target), 1e-6)) / root
         distance = max(float(np.linalg.norm(target.mean - self.start)), 1e-3)
-        match name.removesuffix(", observed"):
+        match name.removesuffix(", observed").removesuffix(", event by event"):
+            case "NGVI, floor":
+                reach = domain.mean_diameter / (self.floor * self.prior_std)
+                return ovi.NGVI(self.scale * reach / (self.prior_std * root), floor=self.floor)
+            case "NGVI, scale":
+                step = ovi.PaperSVB(self.scale * domain.svb_diameter / lipschitz)
+                return ovi.NGVI(step, math.sqrt(count) / self.ridge, parameters="scale")
             case "SVA":
                 return ovi.SVA(self.scale * best)
             case "SVA, schedule":
@@ -140,6 +153,8 @@ class Candidate:
                 return replace(self, prior_std=float(np.clip(self.prior_std * rng.lognormal(), 1e-3, 10.0)))
             case 3:
                 return replace(self, scale=self.scale * rng.lognormal(0.0, 0.5), ridge=self.ridge * rng.lognormal(0.0, 0.5))
+            case 4 if rng.random() < 0.5:
+                return replace(self, floor=float(rng.uniform(0.05, 1.0)))
             case 4 if self.X.shape[1] > 1:
                 X = self.X.copy()
                 X[here] = unit_rows(rng, 1, X.shape[1])
@@ -220,8 +235,8 @@ def built(name: str) -> list[Finding]:
         return found_in(experts_verdicts(np.tile([[0.0, 1.0], [1.0, 0.0]], (200, 1)), 0.01, 1.0))
     narrow, count = 1e-3, 100_000
     step = math.sqrt(2.0) * END * (2.0 if "printed" in name else 1.0)
-    match name.removesuffix(", observed"):
-        case "SVB, convex" | "SVB, adaptive" | "SVB, convex, as printed":
+    match name.removesuffix(", observed").removesuffix(", event by event"):
+        case "SVB, convex" | "SVB, adaptive" | "SVB, convex, as printed" | "NGVI, scale":
             streams = [
                 (held_at_an_end(count, int(share * END * math.sqrt(count) / step), step, END), 0.0)
                 for share in (1.9, 2.0, 2.1)
@@ -233,11 +248,16 @@ def built(name: str) -> list[Finding]:
             # Never turning, at the rate that reaches the target with the last event: 1/√T of the best, of SVA's √(2/T).
             constant = Candidate(np.ones((1000, 1)), -np.ones(1000), -END)
             return found_in(replace(constant, scale=math.sqrt((2.0 if "SVA" in name else 1.0) / 1000.0)).judged(name))
+        case "NGVI, floor":
+            # The same, where the std stays and the spread of the belief costs nothing: the floor at the prior's own std.
+            constant = Candidate(np.ones((1000, 1)), -np.ones(1000), -END, prior_std=1e-6)
+            return found_in(replace(constant, scale=math.sqrt(1.0 / 1000.0)).judged(name))
         case _:
             narrow, start, streams = 0.1, -END, [(waiting(5000, last), 0.0) for last in (30, 50, 100, 150, 200)]
     found = []
     for slopes, ridge in streams:
-        candidate = Candidate(np.ones((len(slopes), 1)), slopes, start, 0.0 if ridge else END, narrow, ridge=ridge)
+        weak = ridge if "strongly" in name else 1e-12
+        candidate = Candidate(np.ones((len(slopes), 1)), slopes, start, 0.0 if ridge else END, narrow, ridge=weak)
         found += found_in(candidate.judged(name))
     return found
 

@@ -75,7 +75,10 @@ def test_bounds_prints_terms_and_where_it_is_vacuous(capsys: pytest.CaptureFixtu
     assert "100 (gradients) + 22218.2 (divergence)" in printed
     assert "from T = 24,935 on; vacuous here" in printed
     assert main(["bounds", "--T", "100", "--dim", "2", "--rule", "ngvi"]) == 0
-    assert "onlinevi.certificate" in capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert "NGVI, floor, step 1, floor 0.1: " in printed
+    assert "NGVI, scale, step " in printed
+    assert "onlinevi.certificate" in printed
     assert main(["bounds", "--T", "100", "--dim", "2", "--rule", "ewa"]) == 2
     assert "loss_bound" in capsys.readouterr().err
     assert main(["bounds", "--T", "10000", "--dim", "10000", "--rule", "svb", "--ball", "20", "--prior-std", "0.01"]) == 0

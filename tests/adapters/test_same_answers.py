@@ -25,7 +25,15 @@ KINDS = np.array(["one", "two", "three"])[SCORES.argmax(axis=1)]
 TWO = np.where(SCORES[:, 0] > SCORES[:, 1], "yes", "no")
 NUMBERS = 1e3 * SCORES[:, 0]
 INPUTS = ovi.Inputs(missing=True)
-RULES = {"ngvi": (ovi.NGVI(), ovi.MeanField()), "implicit": (ovi.Implicit(), ovi.MeanField(box=None))}
+RULES = {
+    "ngvi": (ovi.NGVI(), ovi.MeanField()),
+    "ngvi(floor=0.3)": (ovi.NGVI(floor=0.3), ovi.MeanField()),
+    "ngvi(step=PaperSVB(1), rate=50, parameters=scale)": (
+        ovi.NGVI(ovi.PaperSVB(1.0), 50.0, parameters="scale"),
+        ovi.MeanField(),
+    ),
+    "implicit": (ovi.Implicit(), ovi.MeanField(box=None)),
+}
 DICTS = [dict(zip("abc", row, strict=True)) for row in ROWS.tolist()]
 
 

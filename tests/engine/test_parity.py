@@ -100,17 +100,18 @@ class Case:
 
 
 MISSING, FORGETS, SINGLE = ("missing", True), ("discount", 0.95), ("dtype", "float32")
+SCALE = ovi.NGVI(ovi.PaperSVB(0.2), 2.0, parameters="scale")
 FEATURES = [
     Case(ovi.Point(), ovi.OGA(ovi.Adaptive()), sparse=True, robust=3.0, more=(MISSING,)),
     Case(ovi.MeanField(prior_std=OWN_STDS), ovi.OGAEL(ovi.Adaptive()), sparse=True),
     Case(ovi.MeanField(), ovi.SVA(0.1), sparse=True, more=(MISSING,)),
     Case(ovi.MeanField(), ovi.SVB(ovi.Adaptive()), sparse=True),
     Case(ovi.MeanField(prior_std=OWN_STDS), ovi.NGVI(), sparse=True, robust=3.0),
-    Case(ovi.FullCovariance(prior_std=OWN_STDS), ovi.SVB(0.1), sparse=True, more=(MISSING,)),
+    Case(ovi.FullCovariance(prior_std=OWN_STDS), ovi.NGVI(0.1, parameters="scale"), sparse=True, more=(MISSING,)),
     Case(ovi.LowRank(rank=3), ovi.Implicit(), sparse=True, robust=3.0, more=(MISSING,)),
     Case(ovi.Point(), ovi.OGA(0.1), ridge=0.1, more=(MISSING, FORGETS)),
-    Case(ovi.MeanField(), ovi.NGVI(), more=(FORGETS,)),
-    Case(ovi.MeanField(), ovi.SVB(ovi.PaperSVB(0.2)), robust=3.0, ridge=0.1, more=(MISSING, FORGETS)),
+    Case(ovi.MeanField(), ovi.NGVI(floor=0.6), more=(FORGETS,)),
+    Case(ovi.MeanField(), SCALE, robust=3.0, ridge=0.1, more=(MISSING, FORGETS)),
     Case(ovi.FullCovariance(), ovi.NGVI(), more=(FORGETS,)),
     Case(ovi.LowRank(rank=3), ovi.NGVI(), more=(FORGETS,)),
     Case(ovi.Point(), ovi.OGA(0.1), more=(SINGLE,)),
@@ -161,4 +162,5 @@ def test_nothing_that_ships_is_left_out() -> None:
                 except (TypeError, ValueError):
                     continue
                 pairs.add((family, rule))
-    assert pairs == {(type(family), type(rule)) for family, rule in PLAIN}
+    compiled = [*PLAIN, *((case.family, case.rule) for case in FEATURES)]
+    assert pairs == {(type(family), type(rule)) for family, rule in compiled}

@@ -18,7 +18,7 @@ from onlinevi.learners import kernels
 from onlinevi.learners.kernels import PLAIN, speedup_of
 
 ULP = float(np.finfo(float).eps)
-SERIES = [ovi.SVB(), ovi.SVB(0.3), ovi.NGVI(), ovi.Implicit()]
+SERIES = [ovi.SVB(), ovi.SVB(0.3), ovi.NGVI(), ovi.Implicit(), ovi.NGVI(0.5, parameters="scale")]
 
 
 @given(share=st.one_of(st.floats(0.0, 1.0), st.floats(0.999, 1.0), st.floats(-300, 0).map(lambda e: 10.0**e)))

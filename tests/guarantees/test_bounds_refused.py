@@ -52,7 +52,18 @@ INSIDE = Belief(np.zeros(2), np.full(2, 0.5))
         (lambda: one_run(ovi.SVB(), family=ovi.MeanField(box=ovi.Box(std=(0.1, 1.0)))), INSIDE, "shrink to 0"),
         (lambda: one_run(ovi.SVB(), family=ovi.MeanField(box=None)), INSIDE, "bounded domain"),
         (lambda: one_run(ovi.OGAEL(ovi.PerSqrt(1.0))), INSIDE, "a rate that does not change"),
-        (lambda: one_run(ovi.NGVI()), INSIDE, "no bound for it"),
+        (lambda: one_run(ovi.NGVI()), INSIDE, r"NGVI has a bound for the rates that do not change, with floor="),
+        (lambda: one_run(ovi.NGVI(1.0, 2.0, floor=0.1)), INSIDE, "and no prior term"),
+        (lambda: one_run(ovi.NGVI(floor=0.1), family=ovi.MeanField(box=None)), INSIDE, "bounded domain"),
+        (lambda: one_run(ovi.NGVI(0.1, parameters="scale")), INSIDE, r"ScaleNGVI has a bound for the rates PaperSVB\(K\)"),
+        (
+            lambda: one_run(
+                ovi.NGVI(ovi.PaperSVB(1.0), parameters="scale"), family=ovi.MeanField(box=ovi.Box(std=(0.0, 2.0)))
+            ),
+            INSIDE,
+            "at or below the prior's",
+        ),
+        (lambda: one_run(ovi.Implicit()), INSIDE, "no bound for it"),
         (lambda: ovi.Linear(ovi.Hinge(), ovi.SVB()).init(2), INSIDE, "the run is empty"),
     ],
 )

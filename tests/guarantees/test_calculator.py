@@ -16,7 +16,7 @@ SETTING = Setting(count=10_000, dim=5, loss=ovi.Hinge(), distance=2.0, prior_std
 @pytest.mark.parametrize("rule", RULES)
 def test_every_rule_gets_its_bounds(rule: str) -> None:
     entries = calculate(SETTING, rule, loss_bound=3.0)
-    assert bool(entries) == (rule != "ngvi")
+    assert entries
     for entry in entries:
         assert entry.bound.valid
         assert entry.bound.value > 0.0

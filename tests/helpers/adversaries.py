@@ -152,3 +152,20 @@ def held_at_an_end(count: int, last: int, step: float, end: float = 1.0) -> np.n
         slopes[t - 1] = 1.0 if mean - size >= -end and t <= count - last else -1.0
         mean = min(max(mean - size * slopes[t - 1], -end), end)
     return slopes
+
+
+def turning(count: int) -> Stream:
+    """|y − θ| with y = 0 for a quarter, then 1: natural gradients learn to be sure of 0, and stay."""
+    return np.ones((count, 1)), np.where(np.arange(count) < count // 4, 0.0, 1.0)
+
+
+def recurring(count: int, ones: float) -> Stream:
+    """|y − θ| with y = 0 for 1.5·√T events, then 1 for ones·√T, over and over: for rules that forget within √T events."""
+    when = np.arange(count) / math.sqrt(count)
+    return np.ones((count, 1)), np.where(when % (1.5 + ones) < 1.5, 0.0, 1.0)
+
+
+def crossing(count: int) -> Stream:
+    """(y − ⟨θ, x⟩)²: 0 at (1, 1) for a quarter, then 1 at (1, −1). The weights (½, −½) lose nothing."""
+    first = np.arange(count) < count // 4
+    return np.where(first[:, None], [[1.0, 1.0]], [[1.0, -1.0]]), np.where(first, 0.0, 1.0)

@@ -24,6 +24,8 @@ GAUSSIAN_RULES = [
     ovi.SVB(ovi.StronglyConvex(2.0)),
     ovi.NGVI(),
     ovi.NGVI(step=0.5, rate=2.0),
+    ovi.NGVI(floor=0.3),
+    ovi.NGVI(ovi.PaperSVB(0.5), 2.0, parameters="scale"),
 ]
 RULES = [ovi.OGA(0.1), *GAUSSIAN_RULES]
 SPARSE_RULES = [rule for rule in RULES if not rule.moves_without_gradient]

@@ -152,9 +152,9 @@ def play(learner: ovi.Linear, X: np.ndarray, y: np.ndarray, weights: np.ndarray 
         pull = rule.prior_rate.schedule(len(y)) if rule.prior_rate else (np.inf, 0.0)
         rates = rates_against_prior(step.scale / when**step.power, pull[0] / when ** pull[1], rule.step_rate.per_variance)
         new = rule.new_belief(belief, gradient, totals, rates, prior)
-        belief = Belief(
-            asarray(np.clip(np.asarray(new.mean), low.mean, high.mean)),
-            asarray(np.clip(np.asarray(new.std), low.std, high.std)),
-        )
+        std, mean = asarray(np.clip(np.asarray(new.std), np.maximum(low.std, rule.std_floor * prior.std), high.std)), new.mean
+        if rule.std_floor > 0.0:
+            mean = rule.with_kept_std(std, belief, gradient, rates, prior).mean
+        belief = Belief(asarray(np.clip(np.asarray(mean), low.mean, high.mean)), std)
     sums["average_mean"] = sums["average_mean"] / t
     return {"mean": belief.mean, "std": belief.std, "gradient": totals.mean, "losses": np.asarray(losses), **sums}

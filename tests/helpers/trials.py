@@ -13,9 +13,11 @@ from helpers.adversaries import BOX, OBLIVIOUS, Greedy, Stream
 
 import onlinevi as ovi
 from onlinevi import bounds
+from onlinevi.beliefs import edges
 from onlinevi.engine.types import Belief, Expected, Real
 from onlinevi.ewa import Experts
 from onlinevi.guarantees import batch_vb, hindsight
+from onlinevi.rules import ScaleNGVI
 
 TOLERANCE = 1e-10
 """What floats may change, as a share of the two losses and the bound: the losses' closed forms are good to 3·10⁻¹¹."""
@@ -89,20 +91,24 @@ class Trial:
         return bounds.lipschitz(self.X, self.y, loss=self.loss, family=self.family)
 
     @cached_property
+    def states(self) -> list[ovi.State]:
+        """Behind no event, one, two, …"""
+        learner = ovi.Linear(loss=self.loss, rule=self.rule, family=self.family, average=False)
+        states = [learner.init(self.X.shape[1], len(self.y))]
+        for row, label in zip(self.X, self.y, strict=True):
+            states.append(learner.update(states[-1], row, label)[0])
+        return states
+
+    @cached_property
     def gradient_squares(self) -> np.ndarray | None:
         """One an event, where the rate falls with time; others need what the state keeps."""
         if not self.rule.step_rate.varies or isinstance(self.rule.step_rate, ovi.Adaptive):
             return None
-        learner = ovi.Linear(loss=self.loss, rule=self.rule, family=self.family, average=False)
-        state, sums = learner.init(self.X.shape[1], len(self.y)), [0.0]
-        for row, label in zip(self.X, self.y, strict=True):
-            state, _ = learner.update(state, row, label)
-            sums.append(state.gradient_square)
-        return np.diff(sums)
+        return np.diff([state.gradient_square for state in self.states])
 
     def judged(self, opponents: list[Opponent]) -> list[Verdict]:
         """The worst verdict on every statement that speaks of this rule and its rate."""
-        if isinstance(self.rule, ovi.SVB):  # its bounds are the same for every comparator
+        if isinstance(self.rule, ovi.SVB) or self.theorem == "NGVI, floor":  # its bounds are the same for every comparator
             opponents = [min(opponents, key=lambda opponent: opponent.expected_loss)]
         return worst(verdict for opponent in opponents for verdict in self.verdicts(opponent))
 
@@ -114,7 +120,7 @@ class Trial:
         after = bounds.after_data(state, comparator, gradient_squares=self.gradient_squares)
         yield Verdict(name, regret, before, size)
         yield Verdict(f"{name}, observed", regret, after, size)
-        for special in (*self._divergence(comparator), *self._best_rate(comparator), *self._printed_svb()):
+        for special in (*self._divergence(comparator), *self._best_rate(comparator), *self._printed_svb(), *self._floored):
             yield Verdict(special.name, regret, special, size)
         for point in self._mean_field(comparator):
             yield Verdict(point.name, state.loss - at_mean, point, abs(state.loss) + abs(at_mean))
@@ -126,6 +132,10 @@ class Trial:
         match self.rule:
             case ovi.SVA():
                 return "SVA, schedule" if self.rule.step_rate.varies else "SVA"
+            case ScaleNGVI():
+                return "NGVI, scale"
+            case ovi.NGVI():
+                return "NGVI, floor"
             case ovi.SVB():
                 return f"SVB, {'strongly ' if isinstance(self.rule.step_rate, ovi.StronglyConvex) else ''}convex"
             case _:
@@ -163,6 +173,23 @@ class Trial:
             bound = bounds.sva_mean_field(printed=not rate.valid, **parts, **self.numbers)
             yield bound if rate.valid else printed(bound)
 
+    @cached_property
+    def _floored(self) -> list[bounds.Bound]:
+        """The bound of a floor with the sums that no state keeps: what the mean moved with, and what the spread cost."""
+        if self.theorem != "NGVI, floor":
+            return []
+        gradients = np.diff([state.gradient for state in self.states], axis=0)
+        means, stds = (np.array([getattr(state, part) for state in self.states]) for part in ("mean", "std"))
+        products = np.diff([state.product for state in self.states])
+        low, high, _, _ = edges(self.family, self.X.shape[1])
+        found = bounds.ngvi_floor_observed(
+            step=self.rule.step_rate.schedule(len(self.y)).scale,
+            reach=float(np.linalg.norm((high - low) / stds[-1])),
+            energy=float(np.sum(np.square(gradients * stds[1:]))),
+            spread=max(float(np.sum(products - np.sum(gradients * means[:-1], axis=1))), 0.0),
+        )
+        return [bounds.Bound("NGVI, floor, event by event", found.terms)]
+
     def _printed_svb(self) -> Iterator[bounds.Bound]:
         if self.theorem == "SVB, convex":
             domain = bounds.box_domain(self.family, self.X.shape[1])
@@ -191,10 +218,16 @@ def opponent(loss: ovi.Loss, data: Stream, belief: Belief) -> Opponent:
 # --- streams against every rule
 
 
-def family_of(seed: int, rule: ovi.Rule) -> ovi.Family:
-    """Three priors in turn; a start off the centre, so that one side of the box is farther."""
+def family_of(seed: int, rule: ovi.Rule, shape: tuple[int, int]) -> ovi.Family:
+    """Three priors in turn, with a floor its best; a start off the centre, so that one side of the box is farther."""
     box, start = ovi.Box((-BOX, BOX)), [0.0, 0.5 * BOX][seed % 2]
+    if rule.std_floor > 0.0:
+        return ovi.MeanField(start, 2.0 * BOX * math.sqrt(shape[1] / shape[0]), box)
     return ovi.MeanField(start, PRIOR_STDS[seed % 3], box) if rule.gaussian else ovi.Point(start, box)
+
+
+def is_against_points(rule: ovi.Rule) -> bool:
+    return not rule.gaussian or rule.std_floor > 0.0
 
 
 def rules(loss: ovi.Loss, family: ovi.MeanField, lipschitz: float, count: int, target: Belief, turn: int) -> list[ovi.Rule]:
@@ -206,6 +239,8 @@ def rules(loss: ovi.Loss, family: ovi.MeanField, lipschitz: float, count: int, t
     best = bounds.sva_best_rate(count=count, lipschitz=lipschitz, kl=family.kl(target), strong_convexity=alpha)
     reach = math.dist([*target.mean, *target.std], [*prior.mean, *prior.std]) / (lipschitz * math.sqrt(count))
     step = bounds.svb_best_step(lipschitz=lipschitz, domain=domain)
+    floor, narrow = [0.3, 0.7][turn], domain.mean_diameter / math.sqrt(count)
+    far: dict[str, float] = {"reach": domain.mean_diameter / (floor * narrow), "prior_std": narrow}
     return [
         ovi.SVA(best),
         ovi.SVA([10.0 * best, ovi.PerHorizon(1.0)][turn]),
@@ -214,6 +249,8 @@ def rules(loss: ovi.Loss, family: ovi.MeanField, lipschitz: float, count: int, t
         ovi.SVB(ovi.PaperSVB([0.2 * step, printed_step(domain, lipschitz)][turn])),
         ovi.OGAEL([reach * alpha, ovi.PerHorizon(1.0)][turn]),
         ovi.OGA([reach, ovi.PerHorizon(1.0)][turn]),
+        ovi.NGVI(bounds.ngvi_floor_best_step(count=count, lipschitz=lipschitz, **far), floor=floor),
+        ovi.NGVI(ovi.PaperSVB(step), [math.sqrt(count), 3.0][turn], parameters="scale"),
         *(rule(ovi.Adaptive([None, 0.3][turn])) for rule in (ovi.SVA, ovi.SVB)),
     ]
 
@@ -237,7 +274,7 @@ def of_seed(seed: int, loss: ovi.Loss, longest: int = 200) -> Iterator[Verdict]:
     """One stream, played by every rule with a theorem and by exponential weights, as the worst verdict on each statement."""
     rng = np.random.default_rng(seed)
     count, dim = int(rng.integers(10, longest)), int(rng.integers(1, 6))
-    family, ridge = family_of(seed, ovi.SVA()), RIDGES[seed % len(RIDGES)]
+    family, ridge = family_of(seed, ovi.SVA(), (count, dim)), RIDGES[seed % len(RIDGES)]
     greedy, turn = seed % GREEDY_SHARE == 0, seed // len(OBLIVIOUS) % 2
     count = min(count, 25) if greedy else count
     data = OBLIVIOUS[seed % len(OBLIVIOUS)](loss, rng, count, dim)
@@ -246,12 +283,13 @@ def of_seed(seed: int, loss: ovi.Loss, longest: int = 200) -> Iterator[Verdict]:
         against = [opponent(played, data, u) for u in known]
         lipschitz = bounds.lipschitz(*data, loss=played, family=family)
         for rule in rules(played, family, lipschitz, count, known[0], turn):
-            domain = family_of(seed, rule)
+            domain = family_of(seed, rule, (count, dim))
             if greedy:
                 learner = ovi.Linear(loss=played, rule=rule, family=domain)
                 _, data = Greedy(length=rng.choice([0.3, 1.0])).play(learner, rng, count, dim)
                 against = [opponent(played, data, u) for u in comparators(played, family, data, rng)]
-            fitting = against if rule.gaussian else [Opponent(Belief(u.mean, 0.0 * u.std), at, at) for u, _, at in against]
+            points = [Opponent(Belief(u.mean, 0.0 * u.std), at, at) for u, _, at in against]
+            fitting = points if is_against_points(rule) else against
             yield from Trial(played, rule, domain, *data).judged(fitting)
     yield from experts_of(loss, family, data, rng)
 

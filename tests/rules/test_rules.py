@@ -2,50 +2,17 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 import pytest
 from helpers.catalogue import GAUSSIAN_RULES, RULES, name
+from helpers.problems import BELIEF, EVENTS, PRIOR, argmin, assert_same, kl
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.optimize import minimize
 
 import onlinevi as ovi
 from onlinevi.engine import rates_against_prior
 from onlinevi.engine.types import Belief, Gradient, Prior, Rates, Totals
 from onlinevi.rules.base import shrink
-
-BELIEF, PRIOR = Belief(0.4, 0.6), Prior(-0.2, 0.8)
-EVENTS = [(1.3, 0.5), (-2.0, 3.0), (0.0, 0.0), (0.7, 40.0), (-30.0, 0.01), (1e-4, 1e-4)]
-"""(gradient in the mean, curvature)."""
-
-
-def kl(q: Belief, p: Belief | Prior) -> float:
-    ratio = q.std / p.std
-    return 0.5 * (((q.mean - p.mean) / p.std) ** 2 + ratio**2 - 1.0 - 2.0 * math.log(ratio))
-
-
-def argmin(objective, start: Belief, bounds=((None, None), (None, None))) -> Belief:  # type: ignore[no-untyped-def]
-    """A generic optimiser over (mean, log std), restarted until it settles."""
-    low, high = bounds[1]
-    box = [bounds[0], (np.log(low) if low else -60.0, np.log(high) if high else 20.0)]
-    x = np.array([start.mean, np.log(start.std)])
-
-    def at(x: np.ndarray) -> float:
-        mean, log_std = x.tolist()  # Python's own numbers are faster one at a time
-        return objective(Belief(mean, math.exp(log_std)))
-
-    for _ in range(2):
-        x = minimize(at, x, method="L-BFGS-B", bounds=box, tol=1e-16).x
-        x = minimize(at, x, method="Nelder-Mead", bounds=box, options={"xatol": 1e-12, "fatol": 1e-16, "maxiter": 1000}).x
-    return Belief(x[0], np.exp(x[1]))
-
-
-def assert_same(got: Belief, want: Belief) -> None:
-    # An optimiser that compares values finds a minimum to the root of their precision.
-    assert got.mean == pytest.approx(want.mean, rel=1e-6, abs=2e-7)
-    assert got.std == pytest.approx(want.std, rel=1e-6, abs=2e-7)
 
 
 @pytest.mark.parametrize(("slope", "curvature"), EVENTS)
@@ -164,7 +131,7 @@ def test_a_spread_stays_nonnegative_and_never_grows(rule: ovi.Rule, event: tuple
     assert np.isfinite(after.mean)
     assert np.isfinite(after.std)
     assert after.std >= 0.0
-    if isinstance(rule, ovi.SVA | ovi.NGVI):
+    if type(rule) in (ovi.SVA, ovi.NGVI):
         assert after.std > 0.0
     if rule.prior_rate is None:
         assert after.std <= before.std

@@ -202,6 +202,11 @@ class Family:
         """How this family applies that kind of rule."""
         return cls.advance
 
+    @classmethod
+    def coordinate_step(cls, *, floored: bool) -> Callable[..., Any] | None:
+        """How a coordinate moves, for families where each moves by itself; ``floored``: its mean with the std that is kept."""
+        return None
+
     # For speed alone, and for sparse rows: a family that leaves these out has the same numbers.
     interleaved_views: ClassVar[Callable[..., Any] | None] = None
     """``views`` as columns of a table with a line for each coordinate; None for a belief that is no bundle of vectors."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, NamedTuple
 
@@ -15,12 +16,14 @@ from onlinevi.engine.holes import (
     is_missing,
     keeps_std_total,
     missing_variance,
+    move_coordinate,
     new_belief,
     position,
     setting_at,
     small_step,
     split_tail,
     value,
+    with_kept_std,
 )
 from onlinevi.engine.reading import add_moments
 
@@ -171,7 +174,7 @@ class MeanField(Family):
         for k in range(event.start, event.stop):
             j = position(rows, k)
             totals = Totals(mean_total[j], std_total[j] if keeps_std_total() else 0.0)
-            new, totals = _stepped(Belief(mean[j], std[j]), totals, value(rows, event, k), inputs, box, j)
+            new, totals = move_coordinate(Belief(mean[j], std[j]), totals, value(rows, event, k), inputs, box, j)
             mean[j], std[j], mean_total[j] = new.mean, new.std, totals.mean
             if keeps_std_total():
                 std_total[j] = totals.std
@@ -191,7 +194,7 @@ class MeanField(Family):
             for i in range(count):
                 j = position(rows, first + i)
                 now, total = Belief(mean[j], std[j]), Totals(mean_total[j], 0.0)
-                new, total = _stepped(now, total, value(rows, event, first + i), inputs, box, j)
+                new, total = move_coordinate(now, total, value(rows, event, first + i), inputs, box, j)
                 means[i], stds[i], totals[i] = new.mean, new.std, total.mean
             for i in range(count):
                 j = position(rows, first + i)
@@ -200,6 +203,10 @@ class MeanField(Family):
 
     forget = staticmethod(forgetting.mean_field)
     into_ball = staticmethod(both_into_ball)
+
+    @classmethod
+    def coordinate_step(cls, *, floored: bool) -> Callable[..., Any]:
+        return _stepped_above_floor if floored else _stepped
 
 
 def _precision(belief: Belief) -> Vector:
@@ -241,3 +248,17 @@ def _stepped(now: Belief, totals: Totals, x: Real, inputs: StepInputs, box: Prio
         std = ns.minimum(ns.maximum(new.std, setting_at(box.std_low, j)), setting_at(box.std_high, j))
     mean = ns.minimum(ns.maximum(new.mean, setting_at(box.mean_low, j)), setting_at(box.mean_high, j))
     return Belief(mean, std), totals
+
+
+def _stepped_above_floor(
+    now: Belief, totals: Totals, x: Real, inputs: StepInputs, box: PriorAndBox, j: int
+) -> tuple[Belief, Totals]:
+    """The same where the mean moves with the std that the box has kept."""
+    new, totals = _stepped(now, totals, x, inputs, box, j)
+    taken, ridge = inputs.taken, inputs.ridge
+    gradient = Gradient(taken.slope * x + ridge * now.mean, taken.curvature * x * x + ridge)
+    kept = with_kept_std(
+        new.std, now, gradient, inputs.rates, Prior(setting_at(box.prior_mean, j), setting_at(box.prior_std, j))
+    )
+    mean = ns.minimum(ns.maximum(kept.mean, setting_at(box.mean_low, j)), setting_at(box.mean_high, j))
+    return Belief(mean, new.std), totals

@@ -46,6 +46,11 @@ def new_belief(belief: Belief, gradient: Gradient, totals: Totals, rates: Rates,
     _hole("new_belief")
 
 
+def with_kept_std(std: Real, belief: Belief, gradient: Gradient, rates: Rates, prior: Prior) -> Belief:
+    """The rule returns the belief behind a step whose std the box has kept at ``std``: asked of rules with a floor."""
+    _hole("with_kept_std")
+
+
 def small_step(belief: Belief, gradient: Gradient, totals: Totals, rates: Rates, prior: Prior) -> Belief:
     """The same step where it is known to be small, by a cheaper formula (``speedups``)."""
     _hole("small_step")
@@ -109,6 +114,11 @@ def squares(views: Any) -> tuple[Real, Real]:
 def advance(views: Any, rows: Any, event: Event, inputs: StepInputs, prior_and_box: Any) -> None:
     """The family sums the gradients seen, and applies the rule with the slopes taken to the row's coordinates, in place."""
     _hole("advance")
+
+
+def move_coordinate(now: Belief, totals: Totals, x: Real, inputs: StepInputs, box: Any, j: int) -> tuple[Belief, Totals]:
+    """A family of independent coordinates returns one of them behind an event, in the box, and its sums with it."""
+    _hole("move_coordinate")
 
 
 def forget(views: Any, prior_and_box: Any, discount: Real, count: Real) -> None:

@@ -16,7 +16,7 @@ from onlinevi.learners.inputs import Inputs
 from onlinevi.learners.linear import Linear
 from onlinevi.learners.prepare import Prepare
 from onlinevi.losses import Loss, Squared, Target
-from onlinevi.rules import OGA, OGAEL, SVA, LazyOGAEL, PerSqrt, Rule
+from onlinevi.rules import OGA, OGAEL, SVA, LazyOGAEL, PerSqrt, Rule, spelled
 
 WITHOUT_HORIZON: Mapping[type[Rule], Rule] = {kind: kind(PerSqrt(1.0)) for kind in (SVA, OGA, OGAEL, LazyOGAEL)}
 """The paper's constants, with rates that need no horizon: an estimator may be given further rows at any time."""
@@ -43,14 +43,23 @@ def loss_of(given: str | Loss, *targets: Target) -> Loss:
 
 
 def rule_of(given: str | Rule) -> Rule:
-    """The rule that a name stands for; an object stands for itself."""
+    """The rule that a name stands for, with settings where these follow: ``ngvi(floor=0.1)``. An object stands for itself."""
     if isinstance(given, Rule):
         return given
-    names = named(Rule)
-    if given not in names and ":" not in str(given):
+    names, (name, settings) = named(Rule), spelled(str(given))
+    if name not in names and ":" not in name:
         raise ValueError(f"rule={given!r}: needs one of {_listed(['auto', *names])}, or a rule object of onlinevi")
-    kind = look_up(Rule, given, "rule")
-    return WITHOUT_HORIZON.get(kind) or kind()
+    kind = look_up(Rule, name, "rule")
+    if not settings:
+        return WITHOUT_HORIZON.get(kind) or kind()
+    takes: list[str] = list(getattr(kind, "__dataclass_fields__", []))
+    wrong = [setting for setting in settings if setting not in takes]
+    if wrong:
+        raise ValueError(f"rule={given!r}: {name} has no setting {wrong[0]!r}; it takes {', '.join(takes) or 'none'}")
+    try:
+        return kind(**settings)
+    except TypeError as error:
+        raise ValueError(f"rule={given!r}: a setting is of the wrong kind ({error})") from error
 
 
 def _listed(names: Any) -> str:

@@ -10,7 +10,7 @@ from onlinevi.beliefs import Family
 from onlinevi.engine import Function, Kernel, compose, holes, layout, one_pass, reading, speedups
 from onlinevi.engine.speedups import Speedup
 from onlinevi.losses import Loss
-from onlinevi.rules import NGVI, OGAEL, SVA, SVB, Implicit, Rule
+from onlinevi.rules import NGVI, OGAEL, SVA, SVB, Implicit, Rule, ScaleNGVI
 
 
 class Features(NamedTuple):
@@ -30,6 +30,8 @@ class Features(NamedTuple):
     """Vectors and rows in float32."""
     ball: bool = False
     """Means and stds are scaled back to balls behind every step."""
+    floored: bool = False
+    """Stds with a floor, and means that move with the std that is kept."""
 
 
 PLAIN = Features()
@@ -38,6 +40,7 @@ SPEEDUPS: dict[Function, Speedup] = {
     OGAEL.new_belief: Speedup(limit=math.inf),
     SVA.new_belief: Speedup(limit=math.inf),
     SVB.new_belief: Speedup(speedups.SHRINKING, speedups.small_svb_step),
+    ScaleNGVI.new_belief: Speedup(speedups.SHRINKING, speedups.small_svb_step),
     NGVI.new_belief: Speedup(speedups.ROOTED, speedups.small_ngvi_step, vectorise_sparse=True),
     Implicit.new_belief: Speedup(speedups.ROOTED, speedups.small_implicit_step, vectorise_sparse=True),
 }
@@ -100,6 +103,7 @@ def _rule_parts(rule: type[Rule], family: type[Family], features: Features) -> d
     speedup = speedup_of(rule)
     return {
         holes.new_belief: rule.new_belief,
+        holes.with_kept_std: rule.with_kept_std,
         holes.small_step: speedup.small_step or rule.new_belief,
         holes.has_small_steps: reading.answer(speedup.limit > 0.0 and family.gaussian and not family.correlated),
         holes.slopes_after_step: rule.slopes_after_step,
@@ -113,7 +117,9 @@ def _family_parts(family: type[Family], rule: type[Rule], features: Features, *,
     advance = family.advance_for(rule)
     if sparse and family.advance_vectorised and speedup_of(rule).vectorise_sparse and not rule.keeps_std_total:
         advance = family.advance_vectorised
+    step = family.coordinate_step(floored=features.floored)
     return {
+        **({} if step is None else {holes.move_coordinate: step}),
         holes.views: family.views,
         holes.moments: family.moments,
         holes.missing_variance: family.missing_variance if features.missing else reading.none_missing,

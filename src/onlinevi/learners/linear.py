@@ -72,8 +72,8 @@ class Linear(Learner[State]):
             needs = "a Gaussian family such as MeanField()" if rule.gaussian else "Point()"
             raise ValueError(f"{type(rule).__name__} needs {needs}, not {type(family).__name__}")
         family.check_rule(rule)
-        if isinstance(family.box, Ball) and family.box.std is not None and not self.loss.convex:
-            rule.check_growing_ball()
+        if isinstance(family.box, Ball) and family.box.std is not None:
+            rule.check_ball_of_stds(convex=self.loss.convex)
         if family.correlated:
             object.__setattr__(self, "rule", rule.with_covariance())
         if self.loss.ridge > 0.0:

@@ -90,6 +90,8 @@ class Plan:
     def prior_and_box(self) -> Vector:
         """The rows of ``PriorAndBox`` as one array."""
         rows = self.family.prior_and_box(self.dim)
+        if self.rule.std_floor > 0.0:
+            rows = raised(rows, self.rule.std_floor)
         if self.dtype == "float32":
             check_single(rows)
         return rows
@@ -151,6 +153,7 @@ class Plan:
             missing=self.missing,
             single=self.dtype == "float32",
             ball=radii(self.family, self.dim) is not None,
+            floored=self.rule.std_floor > 0.0,
         )
 
     @cached_property
@@ -184,6 +187,12 @@ class Plan:
 
     def __getstate__(self) -> dict[str, Any]:  # compiled kernels are made anew
         return {name: getattr(self, name) for name in self.__dataclass_fields__}
+
+
+def raised(prior_and_box: Vector, floor: float) -> Vector:
+    """The same where no std falls below this part of the prior's."""
+    box = named_rows(prior_and_box)
+    return np.stack(box._replace(std_low=np.maximum(box.std_low, floor * box.prior_std)))
 
 
 VECTOR = 4

@@ -3,10 +3,11 @@
 from onlinevi.rules.base import Rule, shrink
 from onlinevi.rules.implicit import Implicit
 from onlinevi.rules.lazy_oga_el import LazyOGAEL
-from onlinevi.rules.ngvi import NGVI
+from onlinevi.rules.ngvi import NGVI, ScaleNGVI
 from onlinevi.rules.oga import OGA
 from onlinevi.rules.oga_el import OGAEL
 from onlinevi.rules.rates import Adaptive, Constant, PaperSVB, PerHorizon, PerSqrt, PerStep, Rate, StronglyConvex, as_rate
+from onlinevi.rules.spelling import spelled, split_outside
 from onlinevi.rules.sva import SVA
 from onlinevi.rules.svb import SVB
 
@@ -26,7 +27,10 @@ __all__ = [
     "PerStep",
     "Rate",
     "Rule",
+    "ScaleNGVI",
     "StronglyConvex",
     "as_rate",
     "shrink",
+    "spelled",
+    "split_outside",
 ]

@@ -57,7 +57,8 @@ class Rule:
         if isinstance(rate, Adaptive) and type(self).best_constant is Rule.best_constant:
             raise ValueError(f"{type(self).__name__} takes no Adaptive rate: OGA, OGAEL, SVA and SVB do; try PerSqrt(1)")
         if rate.per_variance:
-            raise ValueError(f"{rate} divides by the variance, which only SVB can do; try PerSqrt({rate.c})")
+            only = "only SVB and the step of NGVI(parameters='scale') can do"
+            raise ValueError(f"{rate} divides by the variance, which {only}; try PerSqrt({rate.c})")
 
     def with_covariance(self) -> Rule:
         """This rule as it acts on a full covariance, or a refusal that says why it cannot."""
@@ -72,8 +73,12 @@ class Rule:
                 f"{type(self).__name__} with a covariance takes no ridge, which costs O(d³) an event: use a smaller prior_std"
             )
 
-    def check_growing_ball(self) -> None:
-        """Refuse a ball of stds under a loss that can widen them, where the step's argmin is no radial projection."""
+    def check_ball_of_stds(self, *, convex: bool) -> None:
+        """Refuse a ball of stds where scaling them back is not what the rule's step asks for; ``convex`` is the loss."""
+        if self.std_floor > 0.0:
+            raise ValueError(
+                f"{self} in a Ball of stds: scaled back, stds fall below the floor; set Ball(std=None), or use a Box"
+            )
 
     @property
     def step_rate(self) -> Rate:
@@ -88,6 +93,16 @@ class Rule:
     def prior_rate(self) -> Rate | None:
         """The rate of the prior term, which gives ``rates.pull``; None where the rule has none."""
         return None
+
+    @property
+    def std_floor(self) -> float:
+        """The least std, as a part of the prior's; where it is above 0 the rule needs ``with_kept_std``."""
+        return 0.0
+
+    @staticmethod
+    def with_kept_std(std: Real, belief: Belief, gradient: Gradient, rates: Rates, prior: Prior) -> Belief:
+        """The belief behind a step whose std is kept at ``std``, for rules with a floor, whose mean moves with that std."""
+        raise TypeError("a rule with a floor needs a static method with_kept_std(std, belief, gradient, rates, prior)")
 
     @property
     def moves_without_gradient(self) -> bool:

@@ -29,11 +29,12 @@ class SVA(RatedRule):
     recursive: ClassVar[bool] = False
     geometry: ClassVar[Geometry | None] = Geometry.ENTRIES
 
-    def check_growing_ball(self) -> None:
-        raise ValueError(
-            "SVA in a Ball of stds: a loss that is not convex can widen them, and then the argmin over the ball is no radial "
-            "projection; set Ball(std=None), or use a Box"
-        )
+    def check_ball_of_stds(self, *, convex: bool) -> None:
+        if not convex:
+            raise ValueError(
+                "SVA in a Ball of stds: a loss that is not convex can widen them, and then the argmin over the ball is no "
+                "radial projection; set Ball(std=None), or use a Box"
+            )
 
     @property
     def moves_without_gradient(self) -> bool:

@@ -11,9 +11,9 @@ from typing import Any, Literal, cast
 from onlinevi.beliefs import Family
 from onlinevi.data import FIRST_LOOK, MOST_CLASSES, Batch, Columns, Kind, Schema, Stream, Task, named_classes
 from onlinevi.engine import look_up
-from onlinevi.learners import Calibration, Inputs, Learner, choose, family_of, for_classes, in_ball, losses_of
+from onlinevi.learners import Calibration, Inputs, Learner, choose, family_of, for_classes, in_ball, losses_of, rule_of
 from onlinevi.losses import Loss, Pinball, Target
-from onlinevi.rules import Rule
+from onlinevi.rules import Rule, spelled
 
 DEFAULT_LOSS: dict[Target, str] = {"classes": "logistic", "numbers": "squared", "counts": "poisson", "quantile": "pinball"}
 """What is paid by default, for each class of task."""
@@ -37,6 +37,8 @@ def memory() -> float:
 @dataclass(frozen=True)
 class Settings:
     """What is asked of a run. ``loss``, ``rule`` and ``family`` are names, or ``package.module:Class``.
+
+    Settings of a rule may follow its name: ``ngvi(floor=0.1)``.
 
     ``task`` and ``loss`` None: by the labels. ``family`` None: the rule's own. ``ball`` is the radius of a ball that keeps
     the weights of one rule; None: the family's box. ``level`` is that of a quantile, ``coverage`` that of intervals,
@@ -91,7 +93,8 @@ class Settings:
         if self.loss is not None:
             _check_storable(look_up(Loss, self.loss, "loss"), self.loss, "loss")
         if self.rule != "auto":
-            _check_storable(look_up(Rule, self.rule, "rule", "auto"), self.rule, "rule")
+            _check_storable(look_up(Rule, spelled(self.rule)[0], "rule", "auto"), self.rule, "rule")
+            rule_of(self.rule)
         if self.delay < 0:
             raise ValueError(f"delay={self.delay}: needs a number of rows from 0")
         if self.first_row < 0 or (self.end_row is not None and self.end_row <= self.first_row):

@@ -11,19 +11,20 @@ from typing import TYPE_CHECKING, Any
 
 from onlinevi.adapters.cli.options import (
     OF_YOURS,
+    WITH_SETTINGS,
     Commands,
     add_family,
     add_import,
     add_settings,
     bad_rows,
     make_directory,
-    names,
     rules,
     settings_of,
     tell_columns,
     write_json,
     wrote,
 )
+from onlinevi.rules import split_outside
 
 if TYPE_CHECKING:
     from onlinevi.runs import Comparison
@@ -48,7 +49,10 @@ def add(commands: Commands) -> None:
     add_settings(command)
     learners = command.add_argument_group("learners")
     learners.add_argument(
-        "--rules", type=names, metavar="A,B", help=f"some of {', '.join(rules())}, {OF_YOURS} (default: all that are known)"
+        "--rules",
+        type=split_outside,
+        metavar="A,B",
+        help=f"some of {', '.join(rules())}, {OF_YOURS}; {WITH_SETTINGS} (default: all that are known)",
     )
     add_family(learners)
     add_import(learners)

@@ -46,6 +46,7 @@ SETTINGS = (
 SHOWN = 40
 """Columns that a table shows."""
 OF_YOURS = "or one of yours as package.module:Class"
+WITH_SETTINGS = "settings may follow, as in 'ngvi(floor=0.1)' or 'svb(rate=PerSqrt(2))'"
 
 
 def rules() -> tuple[str, ...]:

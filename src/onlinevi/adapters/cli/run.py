@@ -12,6 +12,7 @@ from pathlib import Path
 from onlinevi.adapters.cli.options import (
     OF_YOURS,
     SETTINGS,
+    WITH_SETTINGS,
     Commands,
     add_family,
     add_import,
@@ -53,8 +54,8 @@ def add(commands: Commands) -> None:
         "--rule",
         metavar="NAME",
         default="auto",
-        help=f"{', '.join(rules())}, {OF_YOURS}; auto needs nothing set, the others are one rule on the same prepared rows "
-        "(default: auto)",
+        help=f"{', '.join(rules())}, {OF_YOURS}; {WITH_SETTINGS}; auto needs nothing set, the others are one rule on the same "
+        "prepared rows (default: auto)",
     )
     rule.add_argument("--auto", dest="rule", action="store_const", const="auto", help="the same as --rule auto")
     add_family(learner)

@@ -10,10 +10,18 @@ from onlinevi.guarantees.bounds.comparison import front_loaded
 from onlinevi.guarantees.bounds.constants import kl_strong_convexity, largest_loss, lipschitz
 from onlinevi.guarantees.bounds.domains import Domain, ball_domain, box_domain, domain_of
 from onlinevi.guarantees.bounds.risk import online_to_batch, online_to_batch_confident
-from onlinevi.guarantees.bounds.runs import after_data, before_data, everywhere, total_loss
+from onlinevi.guarantees.bounds.runs import after_data, before_data, everywhere, squared_total_loss, total_loss
 from onlinevi.guarantees.bounds.table import register, theorem_of
 from onlinevi.guarantees.bounds.theorem import Theorem
 from onlinevi.guarantees.bounds.theorems.ewa import ewa, ewa_after, ewa_excess_risk, ewa_rate
+from onlinevi.guarantees.bounds.theorems.ngvi import (
+    ngvi_floor,
+    ngvi_floor_best_step,
+    ngvi_floor_observed,
+    ngvi_scale,
+    ngvi_scale_observed,
+    ngvi_squared,
+)
 from onlinevi.guarantees.bounds.theorems.oga_el import (
     lazy_oga_el_schedule,
     oga_el,
@@ -62,6 +70,12 @@ __all__ = [
     "largest_loss",
     "lazy_oga_el_schedule",
     "lipschitz",
+    "ngvi_floor",
+    "ngvi_floor_best_step",
+    "ngvi_floor_observed",
+    "ngvi_scale",
+    "ngvi_scale_observed",
+    "ngvi_squared",
     "oga_el",
     "oga_el_adaptive",
     "oga_el_divergence",
@@ -70,6 +84,7 @@ __all__ = [
     "online_to_batch",
     "online_to_batch_confident",
     "register",
+    "squared_total_loss",
     "sva",
     "sva_adaptive",
     "sva_at_best_rate",

@@ -12,7 +12,7 @@ from onlinevi.guarantees.bounds.table import THEOREMS
 from onlinevi.losses import Loss
 
 RULES = ("ewa", "oga-el", "sva", "svb", "ngvi")
-"""The rules of the paper; NGVI has no theorem."""
+"""The rules of the paper; NGVI has bounds with a floor and in scale parameters, which are not the paper's."""
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class Entry:
 def calculate(setting: Setting, rule: str, *, rate: float | None = None, loss_bound: float | None = None) -> list[Entry]:
     """The bounds of a rule at the paper's rate (or ``rate``), at its best one, and at ``Adaptive()``.
 
-    NGVI has none: see ``certificate``.
+    NGVI's are those with a floor, and in scale parameters: as it stands it has none, see ``certificate``.
 
     The comparator is N(u, std²) with std = prior_std/√T, for u at ``distance`` from the prior mean.
 

@@ -7,18 +7,22 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from onlinevi.beliefs import Ball, FullBelief, LowRank
+import numpy as np
+
+from onlinevi.beliefs import Ball, FullBelief, FullCovariance, LowRank, edges
 from onlinevi.engine import Belief
-from onlinevi.guarantees.bounds.bound import Bound, most_regret
+from onlinevi.guarantees.bounds.bound import Bound, most_regret, non_negative
 from onlinevi.guarantees.bounds.comparison import Comparison, bounded
 from onlinevi.guarantees.bounds.constants import require_convex
 from onlinevi.guarantees.bounds.domains import require_inside
 from onlinevi.guarantees.bounds.table import no_theorem, theorem_of
-from onlinevi.guarantees.bounds.theorem import Theorem
+from onlinevi.guarantees.bounds.theorem import UNCHANGING, Theorem
 from onlinevi.guarantees.bounds.theorems.sva import ConstantSVA
+from onlinevi.guarantees.certificates import SquaredSums
 from onlinevi.guarantees.posterior import BatchVB
 from onlinevi.guarantees.sources import Alone, leaf
 from onlinevi.learners import Plan
+from onlinevi.rules import NGVI, Implicit
 
 
 def before_data(run: Alone, comparator: Belief | FullBelief, *, lipschitz: float) -> Bound:
@@ -60,6 +64,35 @@ def total_loss(run: Alone, best: BatchVB, *, lipschitz: float | None = None) -> 
     squares = 0.5 * compared.state.gradient_square if lipschitz is None else lipschitz**2 * compared.count
     terms = {"expected loss": best.expected_loss, "divergence": best.kl / rate}
     return Bound("SVA, total loss", {**terms, "gradients": rate * squares / compared.strong_convexity})
+
+
+def squared_total_loss(run: Alone, sums: SquaredSums, *, largest_residual: float) -> Bound:
+    """On Σ ℓ_t(θ̂_t) of squared losses under all covariances: inf_u {Σ ℓ_t(u) + ‖u − m₁‖²/(2α·s²)} + B²·ln det(I + 2α·s²·XᵀX).
+
+    It is for NGVI and Implicit at a step α that does not change, which are the same there, without a box. ``sums`` are those
+    of all rows, B is the largest |y − θ̂_t·x| of the run: √max(trace.loss). It is not the paper's; docs/ngvi.md has the proof.
+    """
+    state = leaf(run)
+    plan, step = state.plan, state.plan.rule.step_rate
+    steps_as_bayes = isinstance(plan.family, FullCovariance) and type(plan.rule) in (NGVI, Implicit)
+    if not (steps_as_bayes and isinstance(step, UNCHANGING) and plan.loss.quadratic and not plan.loss.ridge):
+        raise ValueError(
+            f"{plan.rule} with {plan.family} and {plan.loss}: this bound is for NGVI(step) or Implicit(rate) at a step that "
+            "does not change, FullCovariance(box=None) and Squared() without a ridge"
+        )
+    bounded_means = np.isfinite(edges(plan.family, plan.dim)[:2]).any()
+    if bounded_means or _forgets(plan) is not None or plan.missing or not state.unit_weights or sums.count != state.count:
+        raise ValueError(
+            "this bound is for means without a box (box=None), a rule that forgets nothing and counts every event alike, rows "
+            "without missing values or weights, and the sums of all of them"
+        )
+    non_negative(largest_residual=largest_residual)
+    prior, double = plan.family.init(plan.dim), 2.0 * step.schedule(plan.horizon).scale
+    weight = 1.0 / (double * np.square(prior.std))
+    best = np.linalg.solve(sums.rows + np.diag(weight), sums.products + weight * prior.mean)
+    least = float(sums.total(best)) + float(weight @ np.square(best - prior.mean))
+    _, logs = np.linalg.slogdet(np.eye(plan.dim) + double * sums.rows * np.outer(prior.std, prior.std))
+    return Bound("squared loss, total loss", {"best": least, "log determinant": largest_residual**2 * float(logs)})
 
 
 def everywhere(plan: Plan, *, lipschitz: float) -> Callable[[int], float] | None:
@@ -109,6 +142,11 @@ def _outside_theory(plan: Plan) -> str | None:
             f"{plan.rule} with a full covariance: in (m, C) there are theorems of SVA at rates that fall with time or not at "
             "all, and of OGAEL at a constant one; certificate() holds for any"
         )
+    return _forgets(plan)
+
+
+def _forgets(plan: Plan) -> str | None:
+    """Why its rule is another than that of the theorems, where events count less, early or outlying."""
     if plan.discount < 1.0:
         return f"discount={plan.discount}: the theorems are about rules that forget nothing; certificate() holds for any"
     if plan.loss.robust is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from onlinevi.guarantees.bounds.theorem import Theorem
 from onlinevi.guarantees.bounds.theorems.ewa import ExponentialWeights
+from onlinevi.guarantees.bounds.theorems.ngvi import ConvexScaleNGVI, FloorNGVI
 from onlinevi.guarantees.bounds.theorems.oga_el import AdaptiveOGAEL, ConstantOGAEL, PerSqrtOGAEL, ScheduledLazyOGAEL
 from onlinevi.guarantees.bounds.theorems.sva import AdaptiveSVA, ConstantSVA, PerSqrtSVA, ScheduledSVA
 from onlinevi.guarantees.bounds.theorems.svb import AdaptiveSVB, ConvexSVB, StronglyConvexSVB
@@ -22,6 +23,8 @@ THEOREMS: list[Theorem] = [
     ConvexSVB(),
     StronglyConvexSVB(),
     AdaptiveSVB(),
+    FloorNGVI(),
+    ConvexScaleNGVI(),
 ]
 """The first that speaks of a rule counts."""
 

@@ -211,7 +211,7 @@ def _refuse_unoffered(rule: Rule, family: Family, gradient: MonteCarlo | Lineari
             "with a model use NGVI() and gradient=Linearised(), or OGA() for a point"
         )
     if isinstance(family.box, Ball) and family.box.std is not None:
-        rule.check_growing_ball()  # a model bends down somewhere, whatever the loss
+        rule.check_ball_of_stds(convex=False)  # a model bends down somewhere, whatever the loss
     if not family.correlated:
         return
     if rule.geometry is not Geometry.PREDICTION:

@@ -56,13 +56,16 @@ class Parts:
     average: bool
     ball: bool
     """Whether means and stds are scaled back to balls."""
+    floored: bool
+    """Whether means move with the std that a floor has kept."""
 
     @staticmethod
     def of(plan: ModelPlan) -> Parts:
         # At a point there is nothing to draw: the tangent gives the gradient itself.
         gradient = plan.gradient if plan.family.gaussian else Linearised()
         kinds = type(plan.loss), type(plan.rule), type(plan.family)
-        return Parts(plan.model, plan.layout, *kinds, plan.sizes[1], gradient, plan.average, plan.features.ball)
+        features = plan.features
+        return Parts(plan.model, plan.layout, *kinds, plan.sizes[1], gradient, plan.average, features.ball, features.floored)
 
     def predictor(self, x: Real) -> Predictor:
         return lambda flat: self.model(self.layout.params(flat), x)
@@ -194,8 +197,10 @@ def independent_event(
     std_total = running.scale_total + std_gradient if parts.rule.keeps_std_total else running.scale_total
     prior = Prior(box.prior_mean, box.prior_std)
     square = (jnp.square(gradient.mean) + jnp.square(std_gradient)).sum()
-    new = parts.rule.new_belief(belief, gradient, Totals(mean_total, std_total), pace(square), prior)
+    rates = pace(square)
+    new = parts.rule.new_belief(belief, gradient, Totals(mean_total, std_total), rates, prior)
     std = parts.inside(new.std, box.std_low, box.std_high, set_to.settings[SETTING.std_radius])
+    moved = parts.rule.with_kept_std(std, belief, gradient, rates, prior) if parts.floored else new
     return Outcome(
         view.prediction,
         view.spread,
@@ -205,7 +210,7 @@ def independent_event(
         magnitude=jnp.abs((weight * view.gradient.mean * belief.mean).sum()),
         gradient_square=square,
         size=size,
-        mean=new.mean,
+        mean=moved.mean,
         scale=std if parts.family.gaussian else running.scale,
         mean_total=mean_total,
         scale_total=std_total,
