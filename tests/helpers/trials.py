@@ -136,10 +136,16 @@ class Trial:
         return {"count": len(self.y), "lipschitz": self.lipschitz}
 
     def _divergence(self, comparator: Belief) -> Iterator[bounds.Bound]:
+        """OGA-EL by the KL to its prior, and both bounds of Theorem 4 as printed; the first of these holds."""
         if self.theorem == "OGA-EL":
-            alpha = bounds.kl_strong_convexity(self.family, self.X.shape[1])
+            dim = self.X.shape[1]
+            alpha, prior = bounds.kl_strong_convexity(self.family, dim), self.family.init(dim)
             step = self.rule.step_rate.schedule(len(self.y)).scale / alpha
-            yield bounds.oga_el_divergence(step=step, kl=self.family.kl(comparator), strong_convexity=alpha, **self.numbers)
+            parts = {"step": step, "kl": self.family.kl(comparator), "strong_convexity": alpha, **self.numbers}
+            distance = math.dist([*comparator.mean, *comparator.std], [*prior.mean, *prior.std])
+            yield bounds.oga_el_divergence(**parts)
+            yield printed(bounds.oga_el_divergence(printed=True, **parts))
+            yield printed(bounds.oga_el(step=step, distance=distance, printed=True, **self.numbers))
 
     def _best_rate(self, comparator: Belief) -> Iterator[bounds.Bound]:
         """Where the rate is the best one for this very comparator."""
@@ -152,16 +158,14 @@ class Trial:
         best = bounds.sva_best_rate(**parts, **self.numbers)
         if math.isclose(self.rule.step_rate.schedule(len(self.y)).scale, best, rel_tol=1e-9):
             yield bounds.sva_at_best_rate(**parts, **self.numbers)
-            yield printed(bounds.sva_at_best_rate(printed=True, **parts, **self.numbers))
 
     def _mean_field(self, comparator: Belief) -> Iterator[bounds.Bound]:
         """The same for the comparator's mean as a point, where its std is the one of that theorem."""
         dim, (mean, std) = self.X.shape[1], self.family.init(self.X.shape[1])
         narrow = np.allclose(comparator.std, std / math.sqrt(len(self.y)), rtol=1e-9)
-        for rate in self._best_rate(comparator) if narrow and np.ptp(std) == 0.0 else ():
+        for _ in self._best_rate(comparator) if narrow and np.ptp(std) == 0.0 else ():
             parts = {"dim": dim, "distance": float(np.linalg.norm(comparator.mean - mean)), "prior_std": float(std[0])}
-            bound = bounds.sva_mean_field(printed=not rate.valid, **parts, **self.numbers)
-            yield bound if rate.valid else printed(bound)
+            yield bounds.sva_mean_field(**parts, **self.numbers)
 
     def _printed_svb(self) -> Iterator[bounds.Bound]:
         if self.theorem == "SVB, convex":
@@ -177,7 +181,7 @@ def printed(bound: bounds.Bound) -> bounds.Bound:
 
 def printed_step(domain: bounds.Domain, lipschitz: float) -> float:
     """√2·D/L: the step of SVB's theorem in print."""
-    return math.sqrt(2.0) * domain.diameter / lipschitz
+    return math.sqrt(2.0) * domain.theorem_diameter / lipschitz
 
 
 def opponent(loss: ovi.Loss, data: Stream, belief: Belief) -> Opponent:

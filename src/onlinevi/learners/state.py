@@ -16,7 +16,7 @@ from onlinevi.engine import SETTING, SUM, Belief, Kernel, Prior, Vector
 from onlinevi.learners.columns import Named
 from onlinevi.learners.kernels import Features, kernel, speedup_of
 from onlinevi.losses import Loss
-from onlinevi.rules import Adaptive, Rate, Rule
+from onlinevi.rules import Adaptive, Explicit, Rate, Rule
 
 EXPLODED = 1e6
 """A covariance that has become this many times as wide as its prior is the work of steps too long, not of the rows."""
@@ -62,11 +62,16 @@ class Plan:
     def step_rate(self) -> Rate:
         """The rule's, with the constant for this box where it has none of its own."""
         rate = self.rule.step_rate
-        if not isinstance(rate, Adaptive):
-            return rate
-        mean_low, mean_high, std_low, std_high = edges(self.family, self.dim)
+        if isinstance(rate, Explicit):
+            return self.rule.explicit_rate(rate.c, self.dim, self.horizon, *self._corners)
+        return rate.fitted(self.rule.best_constant(*self._corners)) if isinstance(rate, Adaptive) else rate
+
+    @property
+    def _corners(self) -> tuple[Prior, Belief, Belief]:
+        """The prior, and the two corners of the box that are farthest apart."""
         prior = Prior(*(np.broadcast_to(row, (self.dim,)) for row in named_rows(self.prior_and_box)[:2]))
-        return rate.fitted(self.rule.best_constant(prior, Belief(mean_low, std_low), Belief(mean_high, std_high)))
+        mean_low, mean_high, std_low, std_high = edges(self.family, self.dim)
+        return prior, Belief(mean_low, std_low), Belief(mean_high, std_high)
 
     @cached_property
     def sizes(self) -> tuple[int, int, int]:

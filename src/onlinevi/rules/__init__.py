@@ -5,7 +5,19 @@ from onlinevi.rules.implicit import Implicit
 from onlinevi.rules.ngvi import NGVI
 from onlinevi.rules.oga import OGA
 from onlinevi.rules.oga_el import OGAEL
-from onlinevi.rules.rates import Adaptive, Constant, PaperSVB, PerHorizon, PerSqrt, PerStep, Rate, StronglyConvex, as_rate
+from onlinevi.rules.rates import (
+    Adaptive,
+    Constant,
+    Explicit,
+    PaperSVB,
+    PerHorizon,
+    PerSqrt,
+    PerStep,
+    Rate,
+    StronglyConvex,
+    as_rate,
+    explicit_sva_rate,
+)
 from onlinevi.rules.sva import SVA
 from onlinevi.rules.svb import SVB
 
@@ -17,6 +29,7 @@ __all__ = [
     "SVB",
     "Adaptive",
     "Constant",
+    "Explicit",
     "Implicit",
     "PaperSVB",
     "PerHorizon",
@@ -26,5 +39,6 @@ __all__ = [
     "Rule",
     "StronglyConvex",
     "as_rate",
+    "explicit_sva_rate",
     "shrink",
 ]

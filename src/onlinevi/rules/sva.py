@@ -10,7 +10,7 @@ import numpy as np
 
 from onlinevi.engine import Belief, Geometry, Gradient, Prior, Rates, Totals
 from onlinevi.rules.base import RatedRule, shrink
-from onlinevi.rules.rates import PerHorizon, Rate
+from onlinevi.rules.rates import Constant, PerHorizon, Rate, explicit_sva_rate
 
 
 @dataclass(frozen=True)
@@ -35,6 +35,12 @@ class SVA(RatedRule):
         """c = √(α·KL), with the divergence of a belief as wide as the prior in the farthest corner of the means."""
         farthest = np.maximum(high.mean - prior.mean, prior.mean - low.mean) / prior.std
         return float(np.linalg.norm(farthest) / (math.sqrt(2.0) * np.max(prior.std)))
+
+    def explicit_rate(self, lipschitz: float, dim: int, horizon: int | None, prior: Prior, low: Belief, high: Belief) -> Rate:
+        """√(α·d·ln(T/d)/T)/L with α = 1/s², s the widest std of the prior."""
+        if horizon is None:
+            raise ValueError(f"Explicit({lipschitz}) of SVA needs the number of events T: give horizon=T")
+        return Constant(explicit_sva_rate(horizon, dim, lipschitz, float(np.max(prior.std)) ** -2.0))
 
     @staticmethod
     def new_belief(belief: Belief, gradient: Gradient, totals: Totals, rates: Rates, prior: Prior) -> Belief:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from onlinevi.guarantees.bounds.theorem import Theorem
 from onlinevi.guarantees.bounds.theorems.ewa import ExponentialWeights
+from onlinevi.guarantees.bounds.theorems.explicit import ExplicitSVA
 from onlinevi.guarantees.bounds.theorems.oga_el import AdaptiveOGAEL, ConstantOGAEL, PerSqrtOGAEL
 from onlinevi.guarantees.bounds.theorems.sva import AdaptiveSVA, ConstantSVA, PerSqrtSVA, ScheduledSVA
 from onlinevi.guarantees.bounds.theorems.svb import AdaptiveSVB, ConvexSVB, StronglyConvexSVB
@@ -15,6 +16,7 @@ THEOREMS: list[Theorem] = [
     PerSqrtOGAEL(),
     AdaptiveOGAEL(),
     ConstantSVA(),
+    ExplicitSVA(),
     AdaptiveSVA(),
     PerSqrtSVA(),
     ScheduledSVA(),
