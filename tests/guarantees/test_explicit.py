@@ -95,19 +95,18 @@ def test_no_stream_breaks_the_explicit_bound(adversary: Callable[..., tuple[np.n
         assert trace.state.loss - float(loss(y, X @ best.mean).value.sum()) <= bound.value
 
 
-@pytest.mark.parametrize("prior_std", [0.1, 1.0])
-def test_a_slope_that_never_turns_comes_near_the_explicit_bound(prior_std: float) -> None:
-    """The attack that (12) is measured by: excess / bound, for the narrow prior 0.87, so that no factor of 2 is left."""
-    numbers = {"count": 100, "dim": 1, "lipschitz": 1.0, "distance": 1.0, "prior_std": prior_std}
-    family = ovi.MeanField(prior_std=prior_std, box=INTERVAL)
-    trace = ovi.learn(np.ones((100, 1)), -np.ones(100), loss=LinearLoss(), rule=ovi.SVA(ovi.Explicit(1.0)), family=family)
-    excess, bound = 1.0 - trace.state.average_mean[0], bounds.sva_explicit_risk(**numbers)
-    assert excess <= bound.value
-    eta, std = bounds.sva_explicit_rate(count=100, dim=1, lipschitz=1.0, strong_convexity=prior_std**-2), prior_std
-    kl = family.kl(Belief(np.array([1.0]), np.array([std])))
-    twelve = bounds.sva_excess_risk(rate=eta, count=100, lipschitz=1.0, kl=kl, strong_convexity=prior_std**-2)
-    assert excess <= twelve.value
-    assert prior_std == 1.0 or excess > 0.75 * twelve.value
+def test_a_slope_that_never_turns_comes_near_the_bounds() -> None:
+    """From a narrow prior the linear loss −θ, for certain: its excess is 0.94 of (12) and 0.85 of the explicit bound."""
+    count, prior_std, numbers = 100, 0.1, {"count": 100, "lipschitz": 1.0}
+    family, alpha = ovi.MeanField(prior_std=prior_std, box=INTERVAL), prior_std**-2.0
+    trace = ovi.learn(np.ones((count, 1)), -np.ones(count), loss=LinearLoss(), rule=ovi.SVA(ovi.Explicit(1.0)), family=family)
+    excess = 1.0 - trace.state.average_mean[0]
+    explicit = bounds.sva_explicit_risk(dim=1, distance=1.0, prior_std=prior_std, **numbers)
+    assert excess / explicit.value == pytest.approx(0.847, abs=1e-3)
+    eta = bounds.sva_explicit_rate(dim=1, strong_convexity=alpha, **numbers)
+    kl = family.kl(Belief(np.array([1.0]), np.array([prior_std])))  # as wide as the prior: a linear loss charges no spread
+    twelve = bounds.sva_excess_risk(rate=eta, kl=kl, strong_convexity=alpha, **numbers)
+    assert excess / twelve.value == pytest.approx(0.935, abs=1e-3)
 
 
 def expected_excess(rule: ovi.Rule, family: ovi.Family, ridge: float = 0.0) -> float:

@@ -80,7 +80,6 @@ def test_the_map_is_in_the_order_of_the_paper() -> None:
 
 @pytest.mark.parametrize("item", NUMBERED)
 def test_the_map_has_every_number_of_the_paper(item: str) -> None:
-    """Once in a claim, and those of one kind in their order."""
     claims = [claim for _, claim, *_ in paper_map()]
     assert any(re.search(rf"{re.escape(item)}(?!\d)", claim) for claim in claims)
 
@@ -137,6 +136,15 @@ def test_every_test_in_a_document_exists(document: Path) -> None:
         file, _, test = text.partition("::")
         if test:
             assert f"def {test}(" in (ROOT / file).read_text(encoding="utf-8"), text
+
+
+def test_every_erratum_names_tests_that_exist() -> None:
+    errata = (ROOT / "docs" / "errata.md").read_text(encoding="utf-8").split("\n## ")
+    tests = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "tests" / "guarantees").glob("test_errata*.py"))
+    for entry in errata[1:16]:
+        named = [text for text in ticked(entry) if text.startswith("test_")]
+        assert named, entry.splitlines()[0]
+        assert [name for name in named if f"def {name}(" not in tests] == []
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)

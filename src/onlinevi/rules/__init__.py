@@ -1,4 +1,4 @@
-"""The rules: one file an algorithm, one pure step each."""
+"""The rules of the paper's section 3 and appendix, and one beyond: one file an algorithm, one pure step each."""
 
 from onlinevi.rules.base import Rule, shrink
 from onlinevi.rules.implicit import Implicit

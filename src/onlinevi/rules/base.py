@@ -125,6 +125,6 @@ ROOT_IS_U = 1e8
 
 
 def shrink(u: Real) -> Real:
-    """h(u) = √(1 + u²) − u, as it stands where the difference loses no digits, elsewhere as 1/(√(1 + u²) + u)."""
+    """h(u) = √(1 + u²) − u of (9) and (10): as it stands where that loses no digits, elsewhere as 1/(√(1 + u²) + u)."""
     root = ns.where(u < ROOT_IS_U, ns.sqrt(1.0 + u * u), u)
     return ns.where(u < 0.5, root - u, 1.0 / (root + u))

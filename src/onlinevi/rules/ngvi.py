@@ -1,4 +1,4 @@
-"""Natural-gradient variational inference."""
+"""Natural-gradient variational inference (paper, 3.3)."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from onlinevi.rules.rates import Rate, as_rate
 
 @dataclass(frozen=True)
 class NGVI(Rule):
-    """argmin over expectation parameters of ⟨μ, gradient⟩ + KL(q‖prior)/rate + KL(q‖belief)/step.
+    """(8): argmin over expectation parameters of ⟨μ, gradient⟩ + KL(q‖prior)/rate + KL(q‖belief)/step.
 
     With β = step/(step + rate), the precision P = 1/std² becomes (1 − β)P + β/s² + rate·β·γ/std, and the mean moves with
-    the new std. (The paper prints 1/β = 1/step + 1/rate, which solves this problem at rate 1 only.) ``rate=None`` drops
+    the new std. ((15) prints 1/β = 1/step + 1/rate, which solves this problem at rate 1 only.) ``rate=None`` drops
     the prior term: P' = P + step·γ/std, mean' = mean − step·std'²·g, the natural-gradient step.
     """
 

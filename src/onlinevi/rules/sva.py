@@ -1,4 +1,4 @@
-"""Sequential variational approximation: all gradients so far, against the prior."""
+"""Sequential variational approximation (paper, 3.1): all gradients so far, against the prior."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from onlinevi.rules.rates import Constant, PerHorizon, Rate, explicit_sva_rate
 
 @dataclass(frozen=True)
 class SVA(RatedRule):
-    """argmin_q Σ⟨μ, gradients⟩ + KL(q‖prior)/rate. mean = m₀ − rate·s²·Σg, std = s·h(½·rate·s·Σγ).
+    """(6): argmin_q Σ⟨μ, gradients⟩ + KL(q‖prior)/rate. (9): mean = m₀ − rate·s²·Σg, std = s·h(½·rate·s·Σγ).
 
     On a box the problem is separable, so its argmin is the clip of this one. The sums are kept, never the clipped belief.
     """

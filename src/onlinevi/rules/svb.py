@@ -1,4 +1,4 @@
-"""Streaming variational Bayes: this event's gradient, against the last belief."""
+"""Streaming variational Bayes (paper, 3.2): this event's gradient, against the last belief."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from onlinevi.rules.rates import Adaptive, AdaptiveSVB, Explicit, ExplicitSVB, P
 
 @dataclass(frozen=True)
 class SVB(RatedRule):
-    """argmin_q ⟨μ, gradient⟩ + KL(q‖belief)/rate. mean' = mean − rate·std²·g, std' = std·h(½·rate·std·γ).
+    """(7): argmin_q ⟨μ, gradient⟩ + KL(q‖belief)/rate. (10): mean' = mean − rate·std²·g, std' = std·h(½·rate·std·γ).
 
     ``rate=None`` is the paper's PaperSVB(1), or PerSqrt(1) with a full covariance. Written in rate·std², which the paper's
     own rate makes free of the std: a std that underflows to 0 divides nothing.

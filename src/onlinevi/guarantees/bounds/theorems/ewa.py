@@ -1,4 +1,4 @@
-"""Exponential weights, theorem 1 of the paper: losses in [0, B], any law of weights."""
+"""Exponential weights, Theorems 1 and 6 of the paper: losses in [0, B], any law of weights."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from onlinevi.guarantees.bounds.theorem import Theorem
 
 
 def ewa(*, rate: float, count: int, loss_bound: float, kl: float) -> Bound:
-    """Exponential weights, losses in [0, B] (theorem 1): η·B²·T/8 + KL(p‖prior)/η, against any law p.
+    """Exponential weights, losses in [0, B], Theorem 1 (3): η·B²·T/8 + KL(p‖prior)/η, against any law p.
 
     >>> from onlinevi import bounds
     >>> bounds.ewa(rate=0.5, count=16, loss_bound=1.0, kl=3.0).value

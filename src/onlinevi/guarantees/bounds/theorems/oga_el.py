@@ -1,4 +1,4 @@
-"""Gradient descent on the expected loss, and on the loss at a point: steps of one size, κ/√t, or from the gradients."""
+"""Gradient descent on the expected loss (Theorem 4), or on that at a point: steps of one size, κ/√t, or from the gradients."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def oga_el_adaptive(*, step: float, gradient_square: float, diameter: float) -> 
 
 
 class ConstantOGAEL(Theorem):
-    """OGA and OGA-EL at a rate that does not change: at rate η the largest step is κ = η·s²."""
+    """OGA and OGA-EL at a rate that does not change, Theorem 4: at rate η the largest step is κ = η·s²."""
 
     name, rules = "oga-el", (OGA, OGAEL)
     rates, rates_in_words = UNCHANGING, UNCHANGING_IN_WORDS

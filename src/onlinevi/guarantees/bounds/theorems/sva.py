@@ -1,4 +1,4 @@
-"""Sequential variational approximation: its regret at a constant rate, at rates that fall, and at rates from the gradients."""
+"""Sequential variational approximation, Theorem 2: its regret at a constant rate, at falling ones, at ones from gradients."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def sva_mean_field(
 
 
 def sva_observed(*, rate: float, gradient_square: float, kl: float, strong_convexity: float = 1.0) -> Bound:
-    """SVA at a constant rate: (η/2α)·Σ‖∇‖² + KL(q_u‖prior)/η; ``gradient_square`` is the sum."""
+    """SVA at a constant rate, (11) with what came: (η/2α)·Σ‖∇‖² + KL(q_u‖prior)/η; ``gradient_square`` is the sum."""
     positive(rate=rate, strong_convexity=strong_convexity)
     non_negative(gradient_square=gradient_square, kl=kl)
     return Bound("SVA, observed", {"gradients": 0.5 * rate * gradient_square / strong_convexity, "divergence": kl / rate})

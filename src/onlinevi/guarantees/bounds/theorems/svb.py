@@ -1,4 +1,4 @@
-"""Streaming variational Bayes: its regret for convex losses, for strongly convex ones, and at rates from the gradients."""
+"""Streaming variational Bayes, Theorem 3: its regret for convex and strongly convex losses, and at rates from gradients."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ class ConvexSVB(Theorem):
 
 
 class StronglyConvexSVB(Theorem):
-    """SVB at the paper's rate for losses that a ridge makes strongly convex."""
+    """SVB at the paper's rate for losses that a ridge makes strongly convex, Theorem 3 (14)."""
 
     name, rules, rates = "svb", (SVB,), (StronglyConvex,)
     rates_in_words = "with a ridge StronglyConvex(ridge)"
