@@ -40,6 +40,8 @@ STATEMENTS = [
     "SVA, observed",
     "SVA at its best rate",
     "SVA, mean field",
+    "SVA, explicit",
+    "SVA, explicit, to points",
     "SVA, schedule",
     "SVA, schedule, observed",
     "SVB, convex",
@@ -110,6 +112,8 @@ class Candidate:
         match name.removesuffix(", observed"):
             case "SVA":
                 return ovi.SVA(self.scale * best)
+            case "SVA, explicit" | "SVA, explicit, to points":
+                return ovi.SVA(ovi.Explicit(lipschitz))
             case "SVA, schedule":
                 return ovi.SVA(ovi.PerSqrt(self.scale * best * math.sqrt(count)))
             case "SVA, adaptive":

@@ -116,11 +116,13 @@ class Trial:
         yield Verdict(f"{name}, observed", regret, after, size)
         for special in (*self._divergence(comparator), *self._best_rate(comparator), *self._printed_svb()):
             yield Verdict(special.name, regret, special, size)
-        for point in self._mean_field(comparator):
+        for point in (*self._mean_field(comparator), *self._explicit(comparator)):
             yield Verdict(point.name, state.loss - at_mean, point, abs(state.loss) + abs(at_mean))
 
     @property
     def theorem(self) -> str:
+        if isinstance(self.rule.step_rate, ovi.Explicit):
+            return f"{type(self.rule).__name__}, explicit"
         if isinstance(self.rule.step_rate, ovi.Adaptive):
             return f"{RULE_NAMES.get(type(self.rule), type(self.rule).__name__)}, adaptive"
         match self.rule:
@@ -156,16 +158,27 @@ class Trial:
             "strong_convexity": bounds.kl_strong_convexity(self.family, self.X.shape[1]),
         }
         best = bounds.sva_best_rate(**parts, **self.numbers)
-        if math.isclose(self.rule.step_rate.schedule(len(self.y)).scale, best, rel_tol=1e-9):
+        if math.isclose(self.state.plan.step_rate.schedule(len(self.y)).scale, best, rel_tol=1e-9):
             yield bounds.sva_at_best_rate(**parts, **self.numbers)
 
     def _mean_field(self, comparator: Belief) -> Iterator[bounds.Bound]:
         """The same for the comparator's mean as a point, where its std is the one of that theorem."""
-        dim, (mean, std) = self.X.shape[1], self.family.init(self.X.shape[1])
+        std = self.family.init(self.X.shape[1]).std
         narrow = np.allclose(comparator.std, std / math.sqrt(len(self.y)), rtol=1e-9)
         for _ in self._best_rate(comparator) if narrow and np.ptp(std) == 0.0 else ():
-            parts = {"dim": dim, "distance": float(np.linalg.norm(comparator.mean - mean)), "prior_std": float(std[0])}
-            yield bounds.sva_mean_field(**parts, **self.numbers)
+            yield bounds.sva_mean_field(**self._point(comparator))
+
+    def _explicit(self, comparator: Belief) -> Iterator[bounds.Bound]:
+        """Of section 4.1's rate, for the comparator's mean as a point."""
+        if self.theorem == "SVA, explicit":
+            bound = bounds.sva_explicit(**self._point(comparator))
+            yield bounds.Bound(f"{bound.name}, to points", bound.terms)
+
+    def _point(self, comparator: Belief) -> dict[str, float]:
+        """The comparator's mean as the theorems about points take it."""
+        mean, std = self.family.init(self.X.shape[1])
+        away = float(np.linalg.norm(comparator.mean - mean))
+        return {"dim": self.X.shape[1], "distance": away, "prior_std": float(std[0]), **self.numbers}
 
     def _printed_svb(self) -> Iterator[bounds.Bound]:
         if self.theorem == "SVB, convex":
@@ -219,6 +232,7 @@ def rules(loss: ovi.Loss, family: ovi.MeanField, lipschitz: float, count: int, t
         ovi.OGAEL([reach * alpha, ovi.PerHorizon(1.0)][turn]),
         ovi.OGA([reach, ovi.PerHorizon(1.0)][turn]),
         *(rule(ovi.Adaptive([None, 0.3][turn])) for rule in (ovi.SVA, ovi.SVB)),
+        ovi.SVA(ovi.Explicit(lipschitz)),
     ]
 
 
