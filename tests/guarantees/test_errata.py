@@ -212,6 +212,35 @@ def test_svb_exceeds_its_printed_bound_from_73_events_on(count: int) -> None:
     assert max(svb_regret(count, last, step, NARROW) for last in range(4, 9)) > printed.value
 
 
+def worst_slopes(count: int, step: float) -> list[np.ndarray]:
+    """Of all 2^t streams of slopes ±1 the one that costs SVB most against +1, from −1 on, for every t up to ``count``.
+
+    Streams that have led to the same mean go on alike: of these the dearest is kept. Slopes are bits, 1 for −1.
+    """
+    means, costs, slopes, worst = np.array([-1.0]), np.zeros(1), np.zeros(1, dtype=np.int64), []
+    for t in range(1, count + 1):
+        size = step / math.sqrt(t)
+        costs = np.concatenate([costs + (means - 1.0), costs - (means - 1.0)])
+        means = np.concatenate([np.clip(means - size, -1.0, 1.0), np.clip(means + size, -1.0, 1.0)])
+        slopes = np.concatenate([slopes, slopes | 1 << (t - 1)])
+        order = np.lexsort((-costs, np.round(means, 12)))
+        first = np.diff(np.round(means, 12)[order], prepend=-2.0) != 0.0
+        means, costs, slopes = (values[order[first]] for values in (means, costs, slopes))
+        worst.append(1.0 - 2.0 * (slopes[np.argmax(costs)] >> np.arange(t) & 1))
+    return worst
+
+
+def test_the_shortest_stream_that_exceeds_the_printed_bound_has_33_events() -> None:
+    step = math.sqrt(2.0) * NARROW_DOMAIN.diameter
+    exceeding = []
+    for slopes in worst_slopes(33, step):
+        regret = play(slopes, ovi.SVB(ovi.PaperSVB(step)), NARROW).state.loss - slopes.sum()
+        numbers = {"step": step, "count": len(slopes), "lipschitz": 1.0, "domain": NARROW_DOMAIN}
+        if regret > bounds.svb_convex(printed=True, **numbers).value:
+            exceeding.append(len(slopes))
+    assert exceeding == [33]
+
+
 def test_the_limit_of_the_ratio_is_the_valid_bound() -> None:
     """As S → 0 the valid form at the printed step is (√2 + 1/(2√2))·D·L·√T."""
     domain = bounds.box_domain(on_an_interval(1.0, 1e-9, -1.0), 1)
