@@ -54,6 +54,7 @@ def test_the_explicit_rate_of_svb_has_the_step_that_makes_its_bound_least() -> N
         (lambda: bounds.sva_explicit_rate(count=3, dim=3, lipschitz=1.0), "more events than dimensions"),
         (lambda: bounds.sva_explicit_rate(count=9, dim=3, lipschitz=0.0), "lipschitz=0.0"),
         (lambda: bounds.sva_explicit(count=9, dim=3, lipschitz=1.0, distance=-1.0), "distance=-1.0"),
+        (lambda: bounds.sva_explicit(count=9, dim=3, lipschitz=1.0, distance=1.0, prior_std=0.0), "prior_std=0.0"),
     ],
 )
 def test_what_has_no_explicit_rate_is_told_so(ask: Callable[[], object], message: str) -> None:

@@ -39,10 +39,10 @@ def sva_explicit(
     ``loss_lipschitz`` is L', the loss's own constant, L unless given (the paper has L = 2L'). For large T in all
     (2L/√α)·√(d·T·ln T) with L' = L/2, and 2.5 for 2 with L' = L.
     """
+    positive(prior_std=prior_std)
     alpha = prior_std**-2.0
     eta = sva_explicit_rate(count=count, dim=dim, lipschitz=lipschitz, strong_convexity=alpha)
     own = lipschitz if loss_lipschitz is None else loss_lipschitz
-    positive(prior_std=prior_std)
     non_negative(distance=distance, loss_lipschitz=own)
     length = lipschitz * eta / alpha
     kl = narrow_kl(dim=dim, distance=distance, prior_std=prior_std, std=length / math.sqrt(dim))
@@ -89,11 +89,11 @@ class ExplicitSVA(Theorem):
         eta = sva_explicit_rate(count=setting.count, dim=setting.dim, lipschitz=L, strong_convexity=alpha)
         point: dict[str, Any] = {"dim": setting.dim, "distance": setting.distance, "prior_std": setting.prior_std}
 
-        def at_once_longer(bound: Callable[..., Bound]) -> Callable[[int], Bound]:
+        def by_count(bound: Callable[..., Bound]) -> Callable[[int], Bound]:
             def at(count: int) -> Bound:
                 found = bound(**point, **setting.at(max(count, setting.dim + 1)))
-                return found if count > setting.dim else replace(found, trivial=0.0)
+                return found if count > setting.dim else replace(found, trivial=0.0)  # it needs more events than dimensions
 
             return at
 
-        return [(at_once_longer(bound), f"rate {eta:.4g}") for bound in (sva_explicit, sva_explicit_risk)]
+        return [(by_count(bound), f"rate {eta:.4g}") for bound in (sva_explicit, sva_explicit_risk)]
