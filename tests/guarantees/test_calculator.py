@@ -66,6 +66,11 @@ def test_the_comparator_s_divergence_is_that_of_the_family() -> None:
     assert SETTING.kl(10_000) == pytest.approx(family.kl(ovi.Belief(u, np.full(5, 0.5 / 100.0))))
 
 
+def test_a_prior_s_mass_is_left_out_where_it_has_none_to_compute() -> None:
+    for setting in (Setting(100, 2, ovi.Squared()), Setting(100, 2, ovi.Hinge(), distance=3.0, reach=2.0)):
+        assert [entry.bound.name for entry in calculate(setting, "ewa", loss_bound=3.0)] == ["EWA", "EWA, excess risk"]
+
+
 def test_what_cannot_be_computed_is_refused() -> None:
     with pytest.raises(ValueError, match=r"bounds\.lipschitz"):
         calculate(Setting(100, 2, ovi.Squared()), "sva")

@@ -70,14 +70,17 @@ class ExponentialWeights(Theorem):
             bound = ewa_excess_risk(count=enough, dim=setting.dim, loss_bound=loss_bound)
             return bound if count == enough else replace(bound, trivial=0.0)  # it needs more events than dimensions
 
-        best_point = np.eye(setting.dim)[0] * setting.distance
+        best_point = np.zeros(setting.dim)
+        best_point[0] = setting.distance
+
+        near = math.isfinite(setting.loss.lipschitz) and setting.distance <= setting.reach
 
         def computed(count: int) -> Bound:
-            near: dict[str, Any] = {"prior": setting.family, "point": best_point, "lipschitz": setting.lipschitz}
-            return ewa_prior_risk(count=count, loss_bound=loss_bound, rate=rate, **near)
+            ball: dict[str, Any] = {"prior": setting.family, "point": best_point, "lipschitz": setting.lipschitz}
+            return ewa_prior_risk(count=count, loss_bound=loss_bound, rate=rate, **ball)
 
         return [
             (lambda n: ewa(rate=eta, count=n, loss_bound=loss_bound, kl=setting.kl(n)), f"rate {eta:.4g}"),
             (excess_risk, f"rate {best:.4g}"),
-            (computed, f"rate {eta:.4g}" if rate is not None else "its best rate"),
+            *([(computed, f"rate {eta:.4g}" if rate is not None else "its best rate")] if near else []),
         ]
