@@ -169,8 +169,8 @@ class Trial:
             yield bounds.sva_mean_field(**self._point(comparator))
 
     def _explicit(self, comparator: Belief) -> Iterator[bounds.Bound]:
-        """Of section 4.1's rate, for the comparator's mean as a point."""
-        if self.theorem == "SVA, explicit":
+        """Of section 4.1's rate, for the comparator's mean as a point, where L is that of the stream played."""
+        if self.theorem == "SVA, explicit" and math.isclose(self.rule.step_rate.c, self.lipschitz, rel_tol=1e-9):
             bound = bounds.sva_explicit(**self._point(comparator))
             yield bounds.Bound(f"{bound.name}, to points", bound.terms)
 
