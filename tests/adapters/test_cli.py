@@ -74,11 +74,14 @@ def test_bounds_prints_terms_and_where_it_is_vacuous(capsys: pytest.CaptureFixtu
     assert "SVA, rate 0.01: 22318.2, or 2.232 a step" in printed
     assert "100 (gradients) + 22218.2 (divergence)" in printed
     assert "from T = 24,935 on; vacuous here" in printed
+    assert "SVA, explicit, excess risk, rate 0.1679: 0.441579\n" in printed, "of a risk there is no part a step"
     assert main(["bounds", "--T", "100", "--dim", "2", "--rule", "ngvi"]) == 0
     printed = capsys.readouterr().out
     assert "NGVI, floor, step 1, floor 0.1: " in printed
     assert "NGVI, scale, step " in printed
     assert "onlinevi.certificate" in printed
+    assert main(["bounds", "--T", "10000", "--dim", "2", "--rule", "ewa", "--loss-bound", "3"]) == 0
+    assert "EWA, computed prior mass, excess risk, its best rate" in capsys.readouterr().out
     assert main(["bounds", "--T", "100", "--dim", "2", "--rule", "ewa"]) == 2
     assert "loss_bound" in capsys.readouterr().err
     assert main(["bounds", "--T", "10000", "--dim", "10000", "--rule", "svb", "--ball", "20", "--prior-std", "0.01"]) == 0

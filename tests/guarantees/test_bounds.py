@@ -348,5 +348,5 @@ def test_vacuous_until_it_is_not() -> None:
 def test_a_bound_shows_its_terms() -> None:
     bound = bounds.ewa(rate=0.5, count=16, loss_bound=1.0, kl=3.0)
     assert repr(bound) == "Bound(EWA: 7 = 1 (losses) + 6 (divergence))"
-    printed = bounds.sva_at_best_rate(count=1, lipschitz=1.0, kl=1.0, strong_convexity=4.0, printed=True)
+    printed = bounds.oga_el_divergence(step=1.0, count=1, lipschitz=1.0, kl=1.0, strong_convexity=4.0, printed=True)
     assert "not valid: " in repr(printed)

@@ -42,7 +42,20 @@ def test_informative_from_is_the_first_length_that_is(rule: str, rate: float) ->
 
 def test_a_ridge_brings_the_logarithmic_bound() -> None:
     entries = calculate(Setting(10_000, 5, ovi.Hinge(ridge=0.5)), "svb")
-    assert [entry.bound.name for entry in entries] == ["SVB, convex", "SVB, convex", "SVB, strongly convex", "SVB, adaptive"]
+    regrets = [entry.bound.name for entry in entries if not entry.bound.name.endswith("risk")]
+    assert regrets == ["SVB, convex", "SVB, convex", "SVB, strongly convex", "SVB, adaptive"]
+
+
+@pytest.mark.parametrize(("rule", "risks"), [("sva", 2), ("svb", 2), ("ewa", 2), ("oga-el", 0)])
+def test_a_risk_is_its_regret_an_event_and_as_soon_of_use(rule: str, risks: int) -> None:
+    setting = Setting(10_000, 5, ovi.Hinge(ridge=0.1), distance=2.0, prior_std=0.5, reach=2.0)
+    entries = {entry.bound.name: entry for entry in calculate(setting, rule, loss_bound=3.0)}
+    found = [name for name in entries if name.endswith(", excess risk")]
+    assert len(found) == risks
+    for name in found if rule != "ewa" else ():
+        risk, regret = entries[name], entries[name.removesuffix(", excess risk")]
+        assert risk.bound.value == pytest.approx(regret.bound.value / 10_000)
+        assert (risk.informative_from, risk.rate) == (regret.informative_from, regret.rate)
 
 
 def test_the_comparator_s_divergence_is_that_of_the_family() -> None:
@@ -51,6 +64,11 @@ def test_the_comparator_s_divergence_is_that_of_the_family() -> None:
     family = ovi.MeanField(prior_std=0.5)
     u = np.full(5, 2.0 / math.sqrt(5.0))
     assert SETTING.kl(10_000) == pytest.approx(family.kl(ovi.Belief(u, np.full(5, 0.5 / 100.0))))
+
+
+def test_a_prior_s_mass_is_left_out_where_it_has_none_to_compute() -> None:
+    for setting in (Setting(100, 2, ovi.Squared()), Setting(100, 2, ovi.Hinge(), distance=3.0, reach=2.0)):
+        assert [entry.bound.name for entry in calculate(setting, "ewa", loss_bound=3.0)] == ["EWA", "EWA, excess risk"]
 
 
 def test_what_cannot_be_computed_is_refused() -> None:

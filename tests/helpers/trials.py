@@ -122,11 +122,13 @@ class Trial:
         yield Verdict(f"{name}, observed", regret, after, size)
         for special in (*self._divergence(comparator), *self._best_rate(comparator), *self._printed_svb(), *self._floored):
             yield Verdict(special.name, regret, special, size)
-        for point in self._mean_field(comparator):
+        for point in (*self._mean_field(comparator), *self._explicit(comparator)):
             yield Verdict(point.name, state.loss - at_mean, point, abs(state.loss) + abs(at_mean))
 
     @property
     def theorem(self) -> str:
+        if isinstance(self.rule.step_rate, ovi.Explicit):
+            return f"{type(self.rule).__name__}, explicit"
         if isinstance(self.rule.step_rate, ovi.Adaptive):
             return f"{RULE_NAMES.get(type(self.rule), type(self.rule).__name__)}, adaptive"
         match self.rule:
@@ -146,10 +148,16 @@ class Trial:
         return {"count": len(self.y), "lipschitz": self.lipschitz}
 
     def _divergence(self, comparator: Belief) -> Iterator[bounds.Bound]:
+        """OGA-EL by the KL to its prior, and both bounds of Theorem 4 as printed; the first of these holds."""
         if self.theorem == "OGA-EL":
-            alpha = bounds.kl_strong_convexity(self.family, self.X.shape[1])
+            dim = self.X.shape[1]
+            alpha, prior = bounds.kl_strong_convexity(self.family, dim), self.family.init(dim)
             step = self.rule.step_rate.schedule(len(self.y)).scale / alpha
-            yield bounds.oga_el_divergence(step=step, kl=self.family.kl(comparator), strong_convexity=alpha, **self.numbers)
+            parts = {"step": step, "kl": self.family.kl(comparator), "strong_convexity": alpha, **self.numbers}
+            distance = math.dist([*comparator.mean, *comparator.std], [*prior.mean, *prior.std])
+            yield bounds.oga_el_divergence(**parts)
+            yield printed(bounds.oga_el_divergence(printed=True, **parts))
+            yield printed(bounds.oga_el(step=step, distance=distance, printed=True, **self.numbers))
 
     def _best_rate(self, comparator: Belief) -> Iterator[bounds.Bound]:
         """Where the rate is the best one for this very comparator."""
@@ -160,18 +168,27 @@ class Trial:
             "strong_convexity": bounds.kl_strong_convexity(self.family, self.X.shape[1]),
         }
         best = bounds.sva_best_rate(**parts, **self.numbers)
-        if math.isclose(self.rule.step_rate.schedule(len(self.y)).scale, best, rel_tol=1e-9):
+        if math.isclose(self.state.plan.step_rate.schedule(len(self.y)).scale, best, rel_tol=1e-9):
             yield bounds.sva_at_best_rate(**parts, **self.numbers)
-            yield printed(bounds.sva_at_best_rate(printed=True, **parts, **self.numbers))
 
     def _mean_field(self, comparator: Belief) -> Iterator[bounds.Bound]:
         """The same for the comparator's mean as a point, where its std is the one of that theorem."""
-        dim, (mean, std) = self.X.shape[1], self.family.init(self.X.shape[1])
+        std = self.family.init(self.X.shape[1]).std
         narrow = np.allclose(comparator.std, std / math.sqrt(len(self.y)), rtol=1e-9)
-        for rate in self._best_rate(comparator) if narrow and np.ptp(std) == 0.0 else ():
-            parts = {"dim": dim, "distance": float(np.linalg.norm(comparator.mean - mean)), "prior_std": float(std[0])}
-            bound = bounds.sva_mean_field(printed=not rate.valid, **parts, **self.numbers)
-            yield bound if rate.valid else printed(bound)
+        for _ in self._best_rate(comparator) if narrow and np.ptp(std) == 0.0 else ():
+            yield bounds.sva_mean_field(**self._point(comparator))
+
+    def _explicit(self, comparator: Belief) -> Iterator[bounds.Bound]:
+        """Of section 4.1's rate, for the comparator's mean as a point, where L is that of the stream played."""
+        if self.theorem == "SVA, explicit" and math.isclose(self.rule.step_rate.c, self.lipschitz, rel_tol=1e-9):
+            bound = bounds.sva_explicit(**self._point(comparator))
+            yield bounds.Bound(f"{bound.name}, to points", bound.terms)
+
+    def _point(self, comparator: Belief) -> dict[str, float]:
+        """The comparator's mean as the theorems about points take it."""
+        mean, std = self.family.init(self.X.shape[1])
+        away = float(np.linalg.norm(comparator.mean - mean))
+        return {"dim": self.X.shape[1], "distance": away, "prior_std": float(std[0]), **self.numbers}
 
     @cached_property
     def _floored(self) -> list[bounds.Bound]:
@@ -204,7 +221,7 @@ def printed(bound: bounds.Bound) -> bounds.Bound:
 
 def printed_step(domain: bounds.Domain, lipschitz: float) -> float:
     """√2·D/L: the step of SVB's theorem in print."""
-    return math.sqrt(2.0) * domain.diameter / lipschitz
+    return math.sqrt(2.0) * domain.theorem_diameter / lipschitz
 
 
 def opponent(loss: ovi.Loss, data: Stream, belief: Belief) -> Opponent:
@@ -252,6 +269,7 @@ def rules(loss: ovi.Loss, family: ovi.MeanField, lipschitz: float, count: int, t
         ovi.NGVI(bounds.ngvi_floor_best_step(count=count, lipschitz=lipschitz, **far), floor=floor),
         ovi.NGVI(ovi.PaperSVB(step), [math.sqrt(count), 3.0][turn], parameters="scale"),
         *(rule(ovi.Adaptive([None, 0.3][turn])) for rule in (ovi.SVA, ovi.SVB)),
+        ovi.SVA(ovi.Explicit(lipschitz)),
     ]
 
 

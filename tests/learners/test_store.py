@@ -107,6 +107,7 @@ CONFIGS = [
     *LOSSES,
     *RULES,
     *(kind(0.3) for kind in (ovi.Constant, ovi.PerHorizon, ovi.PerSqrt, ovi.PerStep, ovi.PaperSVB, ovi.StronglyConvex)),
+    *(ovi.Explicit(0.3), ovi.SVA(ovi.Explicit(2.0)), ovi.SVB(ovi.Explicit(2.0))),
     *(ovi.Adaptive(), ovi.Adaptive(0.5), ovi.Box(), ovi.Box(mean=([-1.0, -np.inf], 3.0)), ovi.Box(None, None)),
     *(ovi.Point(), ovi.MeanField([0.0, -0.0, 0.0], 0.5), ovi.FullCovariance(prior_std=[2.0] + [0.1] * 50), ovi.LowRank()),
     *(ovi.Squared(ridge=0.1, robust=3.0), ovi.Pinball(np.float64(0.3)), ovi.LowRank(rank=np.int64(3))),

@@ -30,22 +30,70 @@ def ticked(cell: str) -> list[str]:
     return TICKED.findall(cell)
 
 
-def paper_map() -> list[tuple[list[str], list[str]]]:
-    """The files and the names of each row."""
+SECTIONS = [
+    "2",
+    "3",
+    "3.1",
+    "3.2",
+    "3.3",
+    "3.4",
+    "4",
+    "4.1",
+    "4.2",
+    "4.3",
+    "5.1",
+    "5.2",
+    "6",
+    "A.1",
+    "A.2",
+    "A.3",
+    "A.4",
+    "A.5",
+]
+NUMBERED = [
+    *(f"({number})" for number in range(1, 27)),
+    *(
+        f"{kind} {number}"
+        for kind, last in (("Algorithm", 3), ("Proposition", 2), ("Theorem", 6))
+        for number in range(1, last + 1)
+    ),
+    *(f"Assumption 4.{number}" for number in (1, 2, 3)),
+    *(f"footnote {number}" for number in range(1, 5)),
+    "Lemma 1",
+    "Figure 1",
+]
+"""What the paper numbers."""
+
+
+def paper_map() -> list[tuple[str, str, list[str], list[str]]]:
+    """The section, the claim, the files and the names of each row."""
     text = (ROOT / "docs" / "paper.md").read_text(encoding="utf-8").split("## Where it is")[1].split("\n## ")[0]
-    rows = [line.strip("|").split(" | ") for line in text.splitlines() if line.startswith("| ")]
-    return [(ticked(files), ticked(names)) for _, files, names in rows[1:]]
+    rows = [line.strip("| ").split(" | ") for line in text.splitlines() if line.startswith("| ")]
+    return [(section, claim, ticked(files), ticked(names)) for section, claim, files, names in rows[1:]]
 
 
-def test_the_map_has_the_paper() -> None:
-    rows = paper_map()
-    assert len(rows) > 20
-    assert all(files and names for files, names in rows)
+def test_the_map_is_in_the_order_of_the_paper() -> None:
+    found = [section for section, *_ in paper_map()]
+    assert list(dict.fromkeys(found)) == SECTIONS
+    assert found == sorted(found, key=SECTIONS.index)
 
 
-@pytest.mark.parametrize(("files", "names"), paper_map(), ids=lambda cell: cell[0])
+@pytest.mark.parametrize("item", NUMBERED)
+def test_the_map_has_every_number_of_the_paper(item: str) -> None:
+    claims = [claim for _, claim, *_ in paper_map()]
+    assert any(re.search(rf"{re.escape(item)}(?!\d)", claim) for claim in claims)
+
+
+def test_the_equations_of_the_map_are_in_order() -> None:
+    numbers = [int(number) for _, claim, *_ in paper_map() for number in re.findall(r"\((\d+)\)", claim)]
+    assert numbers == list(range(1, 27))
+
+
+@pytest.mark.parametrize(("files", "names"), [row[2:] for row in paper_map()], ids=lambda cell: cell[0])
 def test_the_map_of_the_paper_is_right(files: list[str], names: list[str]) -> None:
     """Every name is defined in one of its row's files, and no file is there for nothing."""
+    assert files
+    assert names
     modules = [import_module("onlinevi." + file.removesuffix(".py").replace("/", ".")) for file in files]
     homes = {name: [module for module in modules if hasattr(module, name.split(".")[0])] for name in names}
     for name, found in homes.items():
@@ -88,6 +136,15 @@ def test_every_test_in_a_document_exists(document: Path) -> None:
         file, _, test = text.partition("::")
         if test:
             assert f"def {test}(" in (ROOT / file).read_text(encoding="utf-8"), text
+
+
+def test_every_erratum_names_tests_that_exist() -> None:
+    errata = (ROOT / "docs" / "errata.md").read_text(encoding="utf-8").split("\n## ")
+    tests = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "tests" / "guarantees").glob("test_errata*.py"))
+    for entry in errata[1:16]:
+        named = [text for text in ticked(entry) if text.startswith("test_")]
+        assert named, entry.splitlines()[0]
+        assert [name for name in named if f"def {name}(" not in tests] == []
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)

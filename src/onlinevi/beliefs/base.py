@@ -38,7 +38,7 @@ def named_rows(prior_and_box: Any) -> PriorAndBox:
 class Box:
     """Bounds for means, and for stds as multiples of the prior's std. None means unbounded.
 
-    The default is the paper's: means in [−20, 20], stds in [0, prior std].
+    The default is the paper's (section 5.1): means in [−20, 20], stds in [0, prior std].
     """
 
     mean: tuple[PerCoordinate, PerCoordinate] | None = (-20.0, 20.0)

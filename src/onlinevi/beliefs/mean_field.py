@@ -77,7 +77,7 @@ class MeanField(Family):
         return packed[:, :dim] @ x, np.square(packed[:, dim:]) @ np.square(x)
 
     def kl(self, belief: Belief, other: Belief | None = None) -> float:
-        """KL(belief‖other), by default to the prior; infinite where a std is 0 and the other's is not."""
+        """KL(belief‖other) (paper, section 4), by default to the prior; infinite where a std is 0 and the other's is not."""
         other = other or self.init(len(belief.mean))
         with np.errstate(divide="ignore"):
             ratio = np.asarray(belief.std) / other.std

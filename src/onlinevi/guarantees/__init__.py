@@ -1,4 +1,4 @@
-"""Section 4 of the paper and beyond: what is certain of a run, before it, during it and after it.
+"""Sections 2 and 4 of the paper, its appendix, and beyond: what is certain of a run, before it, during it and after it.
 
 ``bounds`` are the theorems, ``certificates`` what the sums of a state prove, ``comparator`` the best fixed point in hindsight,
 ``posterior`` the variational posterior of all data at once, ``exact`` the posterior itself, ``risk`` what holds for new data

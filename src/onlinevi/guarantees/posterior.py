@@ -1,4 +1,4 @@
-"""The variational posterior of a whole data set, with a certified gap: the update that the paper starts from, in hindsight.
+"""The variational posterior of a whole data set, with a certified gap: (5), which the paper starts from, in hindsight.
 
 F(q) = Σ E_q[ℓ_t] + KL(q‖prior)/rate is convex in (mean, std), and for Σ = CᵀC in (mean, C), so Newton's method finds its least
 value over the box. Replacing each expected loss by its tangent gives a function that is nowhere above F, whose minimiser is

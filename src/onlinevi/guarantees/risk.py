@@ -1,4 +1,4 @@
-"""The risk of the averaged decision, bounded from the losses of the run itself: no data are held out.
+"""The risk of the averaged decision (Theorem 5), bounded from the losses of the run itself: no data are held out.
 
 A decision is made before its row is seen. On i.i.d. rows its loss is therefore an unbiased look at its own risk, and the
 running sum of (risk − loss) is a martingale. By convexity the average decision's risk is at most the average of the risks.

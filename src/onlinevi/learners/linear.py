@@ -35,7 +35,7 @@ from onlinevi.rules import Rule
 
 @dataclass(frozen=True)
 class Linear(Learner[State]):
-    """A learner whose prediction is linear in the weights: a loss, a rule, and a family of beliefs.
+    """Algorithm 2 for predictions that are linear in the weights: a learner of a loss, a rule, and a family of beliefs.
 
     ``family=None`` takes the one the rule is made for: ``Point()`` for OGA, ``MeanField()`` for the others.
     ``average`` keeps the average of all decisions. ``discount`` < 1 forgets, for streams that change: after each event the

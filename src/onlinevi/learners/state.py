@@ -16,7 +16,7 @@ from onlinevi.engine import SETTING, SUM, Belief, Kernel, Prior, Vector
 from onlinevi.learners.columns import Named
 from onlinevi.learners.kernels import Features, kernel, speedup_of
 from onlinevi.losses import Loss
-from onlinevi.rules import Adaptive, Rate, Rule
+from onlinevi.rules import Adaptive, Explicit, Rate, Rule
 
 EXPLODED = 1e6
 """A covariance that has become this many times as wide as its prior is the work of steps too long, not of the rows."""
@@ -64,6 +64,8 @@ class Plan:
     def step_rate(self) -> Rate:
         """The rule's, with the constant for this box or ball where it has none of its own."""
         rate = self.rule.step_rate
+        if isinstance(rate, Explicit):
+            return self.rule.explicit_rate(rate.c, self.dim, self.horizon, *self._corners)
         return rate.fitted(self.rule.best_constant(*self._corners)) if isinstance(rate, Adaptive) else rate
 
     @property

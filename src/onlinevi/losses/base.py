@@ -1,4 +1,4 @@
-"""What every loss is: three scalars under a Gaussian prediction."""
+"""What every loss is: L̄_t(μ) of the paper's section 3, as three scalars under a Gaussian prediction."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Loss:
 
     A loss of your own is a subclass with one method, ``expected``, written with operators and ``onlinevi.ns`` only; then
     it compiles into the loop, and works on numpy and JAX arrays. Its fields, if any, are floats and follow ``v`` as
-    arguments. ``ridge`` adds ridge/2·‖θ‖² to the loss, which makes it ridge-strongly convex. ``robust`` bounds the influence
+    arguments. ``ridge`` adds ridge/2·‖θ‖² to the loss: ridge-strongly convex (Assumption 4.2). ``robust`` bounds the influence
     of one event on a step: at that many times the usual slope it counts half. What is paid and recorded is the loss itself.
 
     What a prediction means is the loss's to say: ``target`` is the class of task, ``label_law`` the law of a label, ``score``

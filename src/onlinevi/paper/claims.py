@@ -1,4 +1,4 @@
-"""The paper's claims about its figure, each computed from the runs: true, false, or true only in part."""
+"""The paper's claims about Figure 1 (caption and section 5.2), each computed from the runs: true, false, or in part."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One experiment: a rule over a stream. Finished ones are kept as files, so an interrupted call goes on where it stopped."""
+"""One experiment of section 5.2: a rule over a stream. Finished ones are kept as files; an interrupted call goes on there."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The paper's figure: six panels, A_t against t for each rule, and the best in hindsight. Two sheets go with it."""
+"""The paper's Figure 1: six panels, A_t against t for each rule, and the best in hindsight. Two sheets go with it."""
 
 from __future__ import annotations
 

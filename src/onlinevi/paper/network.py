@@ -1,4 +1,4 @@
-"""The nonconvex panel: one hidden ReLU layer, online with Monte Carlo gradients, and offline for its line."""
+"""The nonconvex panel of Figure 1: one hidden ReLU layer, online with Monte Carlo gradients, and offline for its line."""
 
 from __future__ import annotations
 

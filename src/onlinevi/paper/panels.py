@@ -1,4 +1,4 @@
-"""The six panels of the paper's figure: which data, how prepared, with which loss (paper, section 5)."""
+"""The six panels of the paper's Figure 1: which data, how prepared, with which loss (section 5.1)."""
 
 from __future__ import annotations
 

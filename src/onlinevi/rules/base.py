@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 from onlinevi.engine import Belief, Event, Geometry, Gradient, Moments, Prior, Rates, Real, Slopes, Totals, ns
-from onlinevi.rules.rates import Adaptive, Rate, as_rate
+from onlinevi.rules.rates import Adaptive, Explicit, Rate, as_rate
 
 
 class Rule:
@@ -52,8 +52,14 @@ class Rule:
         """c of the rate Adaptive that makes the rule's bound least on the box from corner ``low`` to corner ``high``."""
         raise TypeError("a rule that takes Adaptive rates needs a best_constant")
 
+    def explicit_rate(self, lipschitz: float, dim: int, horizon: int | None, prior: Prior, low: Belief, high: Belief) -> Rate:
+        """What the rate Explicit(L) is in ``dim`` coordinates on the box from corner ``low`` to corner ``high``."""
+        raise TypeError("a rule that takes Explicit rates needs an explicit_rate")
+
     def check_rate(self, rate: Rate) -> None:
         """Refuse a rate that this rule has no step for."""
+        if isinstance(rate, Explicit) and type(self).explicit_rate is Rule.explicit_rate:
+            raise ValueError(f"{type(self).__name__} takes no Explicit rate: SVA and SVB do; try PerSqrt(1)")
         if isinstance(rate, Adaptive) and type(self).best_constant is Rule.best_constant:
             raise ValueError(f"{type(self).__name__} takes no Adaptive rate: OGA, OGAEL, SVA and SVB do; try PerSqrt(1)")
         if rate.per_variance:
@@ -137,6 +143,6 @@ ROOT_IS_U = 1e8
 
 
 def shrink(u: Real) -> Real:
-    """h(u) = √(1 + u²) − u, as it stands where the difference loses no digits, elsewhere as 1/(√(1 + u²) + u)."""
+    """h(u) = √(1 + u²) − u of (9) and (10): as it stands where that loses no digits, elsewhere as 1/(√(1 + u²) + u)."""
     root = ns.where(u < ROOT_IS_U, ns.sqrt(1.0 + u * u), u)
     return ns.where(u < 0.5, root - u, 1.0 / (root + u))

@@ -16,10 +16,10 @@ Parameters: TypeAlias = Literal["expectation", "scale"]
 
 @dataclass(frozen=True, repr=False)
 class NGVI(Rule):
-    """argmin over expectation parameters of ⟨μ, gradient⟩ + KL(q‖prior)/rate + KL(q‖belief)/step, (8).
+    """(8): argmin over expectation parameters of ⟨μ, gradient⟩ + KL(q‖prior)/rate + KL(q‖belief)/step.
 
     With β = step/(step + rate), the precision P = 1/std² becomes (1 − β)P + β/s² + rate·β·γ/std, and the mean moves with
-    the new std. (The paper prints 1/β = 1/step + 1/rate, which solves this problem at rate 1 only.) ``rate=None`` drops
+    the new std. ((15) prints 1/β = 1/step + 1/rate, which solves this problem at rate 1 only.) ``rate=None`` drops
     the prior term: P' = P + step·γ/std, mean' = mean − step·std'²·g, the natural-gradient step.
 
     On some streams its regret is linear (docs/ngvi.md). Two options have bounds: ``floor`` keeps stds at floor·s at least,

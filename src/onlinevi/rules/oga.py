@@ -1,4 +1,4 @@
-"""Online gradient descent: the paper's point-estimate baseline."""
+"""Online gradient descent: the paper's point-estimate baseline (5.1)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Online gradient descent on the expected loss (paper)."""
+"""Online gradient descent on the expected loss: the paper's Algorithm 3."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from onlinevi.rules.rates import PerHorizon, Rate, best_for_descent
 
 @dataclass(frozen=True)
 class OGAEL(RatedRule):
-    """Gradient step on E_q[loss]. mean' = mean − rate·s²·g, std' = max(0, std − rate·s²·γ), with s the prior's std."""
+    """A gradient step on E_q[loss]. mean' = mean − rate·s²·g, std' = max(0, std − rate·s²·γ), with s the prior's std."""
 
     rate: Rate | float = PerHorizon(1.0)
     name: ClassVar[str] = "oga-el"

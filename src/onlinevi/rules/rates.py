@@ -39,7 +39,7 @@ class Constant(Rate):
 
 
 class PerHorizon(Rate):
-    """η = c/√T, for a stream of known length T."""
+    """η = c/√T, for a stream of known length T; 1/√T is the paper's for OGA, OGA-EL and SVA (section 5.2)."""
 
     def schedule(self, horizon: int | None) -> Schedule:
         if horizon is None:
@@ -62,14 +62,14 @@ class PerStep(Rate):
 
 
 class PaperSVB(Rate):
-    """η_t = c/(std²·√t) in each coordinate: the paper's rate for SVB with a convex loss."""
+    """η_t = c/(std²·√t) in each coordinate: the paper's rate for SVB with a convex loss (Theorem 3, section 5.2)."""
 
     power = 0.5
     per_variance = True
 
 
 class StronglyConvex(Rate):
-    """η_t = 2/(H·t·std²) in each coordinate: the paper's rate for SVB with an H-strongly convex loss. ``c`` is H."""
+    """η_t = 2/(H·t·std²) in each coordinate: the rate of SVB for H-strongly convex losses (Theorem 3). ``c`` is H."""
 
     power = 1.0
     per_variance = True
@@ -110,6 +110,31 @@ class AdaptiveSVB(Adaptive):
     """The rate ``Adaptive`` as SVB takes it, whose theorem has rates that divide by the variance."""
 
     per_variance = True
+
+
+class Explicit(Rate):
+    """The constants of the paper's theorems, for losses that are L-Lipschitz; ``c`` is L. SVA and SVB take it.
+
+    With SVA, η = √(α·d·ln(T/d)/T)/L (section 4.1), which needs the number of events; with SVB, K/(std²·√t) with K = D₁/L, the
+    step of Theorem 3 that makes what holds least (the paper prints √2·D/L). α, d and D₁ are those of the run.
+    """
+
+    def schedule(self, horizon: int | None) -> Schedule:
+        raise ValueError(f"{self} takes its constants from a run of SVA or SVB; elsewhere give a number, or PerHorizon(1.0)")
+
+
+class ExplicitSVB(Explicit):
+    """The rate ``Explicit`` as SVB takes it, whose theorem has rates that divide by the variance."""
+
+    power = 0.5
+    per_variance = True
+
+
+def explicit_sva_rate(count: int, dim: int, lipschitz: float, strong_convexity: float) -> float:
+    """η = √(α·d·ln(T/d)/T)/L: the rate of SVA in the example of section 4.1."""
+    if not count > dim:
+        raise ValueError(f"count={count}, dim={dim}: the explicit rate of SVA needs more events than dimensions")
+    return math.sqrt(strong_convexity * dim * math.log(count / dim) / count) / lipschitz
 
 
 def best_for_descent(prior: Prior, low: Belief, high: Belief) -> float:

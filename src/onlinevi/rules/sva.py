@@ -1,4 +1,4 @@
-"""Sequential variational approximation: all gradients so far, against the prior."""
+"""Sequential variational approximation (paper, 3.1): all gradients so far, against the prior."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import numpy as np
 
 from onlinevi.engine import Belief, Geometry, Gradient, Prior, Rates, Totals
 from onlinevi.rules.base import RatedRule, shrink
-from onlinevi.rules.rates import PerHorizon, Rate
+from onlinevi.rules.rates import Constant, PerHorizon, Rate, explicit_sva_rate
 
 
 @dataclass(frozen=True)
 class SVA(RatedRule):
-    """argmin_q Σ⟨μ, gradients⟩ + KL(q‖prior)/rate. mean = m₀ − rate·s²·Σg, std = s·h(½·rate·s·Σγ).
+    """(6): argmin_q Σ⟨μ, gradients⟩ + KL(q‖prior)/rate. (9): mean = m₀ − rate·s²·Σg, std = s·h(½·rate·s·Σγ).
 
     On a box the problem is separable, so its argmin is the clip of this one. On a ball the means' part is the distance to this
     one, so its argmin is the radial projection; stds never outgrow the prior's, as Σγ ≥ 0 under a convex loss. The sums are
@@ -44,6 +44,12 @@ class SVA(RatedRule):
         """c = √(α·KL), with the divergence of a belief as wide as the prior in the farthest corner of the means."""
         farthest = np.maximum(high.mean - prior.mean, prior.mean - low.mean) / prior.std
         return float(np.linalg.norm(farthest) / (math.sqrt(2.0) * np.max(prior.std)))
+
+    def explicit_rate(self, lipschitz: float, dim: int, horizon: int | None, prior: Prior, low: Belief, high: Belief) -> Rate:
+        """√(α·d·ln(T/d)/T)/L with α = 1/s², s the widest std of the prior."""
+        if horizon is None:
+            raise ValueError(f"Explicit({lipschitz}) of SVA needs the number of events T: give horizon=T")
+        return Constant(explicit_sva_rate(horizon, dim, lipschitz, float(np.max(prior.std)) ** -2.0))
 
     @staticmethod
     def new_belief(belief: Belief, gradient: Gradient, totals: Totals, rates: Rates, prior: Prior) -> Belief:

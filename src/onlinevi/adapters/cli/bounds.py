@@ -14,7 +14,8 @@ def add(commands: Commands) -> None:
     command = commands.add_parser(
         "bounds",
         help="print what the theorems promise, before any data",
-        description="Every bound that speaks of a rule: its terms, its rate, and from which T on it is of use.",
+        description="Every bound of the paper that speaks of a rule, on regret and for i.i.d. events on risk: its terms, its "
+        "rate, and from which T on it is of use.",
         epilog="example: onlinevi bounds --T 10000 --dim 54 --loss hinge --rule sva",
     )
     command.add_argument("--T", type=int, required=True, metavar="N", help="number of events")

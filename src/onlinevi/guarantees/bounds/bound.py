@@ -87,6 +87,14 @@ def whole(count: int) -> None:
         raise ValueError(f"count={count!r}: a bound is for a number of events, at least 1")
 
 
+def more_events_than(dim: float, count: int) -> None:
+    """Refuse a stream that is no longer than the dimension: the logarithm of T/d is to be > 0."""
+    whole(count)
+    positive(dim=dim)
+    if not count > dim:
+        raise ValueError(f"count={count}, dim={dim}: the theorem needs more events than dimensions")
+
+
 def as_squares(gradient_squares: Any) -> Vector:
     """Squared gradients as floats; what cannot be the square of a gradient is refused."""
     squares = np.asarray(gradient_squares, dtype=float)

@@ -63,7 +63,7 @@ class Comparison:
     @property
     def rate(self) -> float:
         """η of a run whose rate does not change."""
-        return self.plan.rule.step_rate.schedule(self.plan.horizon).scale
+        return self.plan.step_rate.schedule(self.plan.horizon).scale
 
     @property
     def domain(self) -> Domain:

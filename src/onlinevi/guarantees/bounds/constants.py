@@ -1,4 +1,4 @@
-"""The constants of the theorems, on given data: L, B and α."""
+"""The constants of the theorems: L (Assumption 4.1) and B on given data, α (Assumption 4.3), and divergences."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from onlinevi.beliefs import Family, MeanField, edges, longest_mean, radii
+from onlinevi.beliefs import Family, FullBelief, FullCovariance, MeanField, edges, longest_mean, radii
 from onlinevi.data import as_labels, as_rows
 from onlinevi.engine import Vector
 from onlinevi.guarantees.bounds.domains import domain_of
@@ -17,7 +17,7 @@ from onlinevi.losses import Loss
 def lipschitz(X: Any, y: Any, *, loss: Loss, family: Family | None = None) -> float:
     """L: no expected loss of these rows has a gradient in (mean, std) longer than this, anywhere in the family's box or ball.
 
-    A loss that is L'-Lipschitz in the weights has L = L' (the paper takes 2L'): 1 and the coordinates of the noise are
+    A loss that is L'-Lipschitz in the weights has L = L' (Proposition 2 has 2L'): 1 and the coordinates of the noise are
     orthonormal, so by Bessel ‖∇_m‖² + ‖∇_std‖² ≤ E‖∇ℓ‖². Squared and Poisson losses are Lipschitz in no Gaussian's reach; of
     these the gradient itself is bounded over the box. A ridge adds ridge·sup‖(mean, std)‖.
     """
@@ -57,11 +57,37 @@ def largest_loss(X: Any, y: Any, *, loss: Loss, family: Family | None = None) ->
 
 
 def kl_strong_convexity(family: Family, dim: int) -> float:
-    """α of KL(q‖prior) in (mean, std): its second derivatives are 1/s² and 1/s² + 1/std², hence 1/s² for the widest s.
+    """α of KL(q‖prior) in (mean, std), Assumption 4.3.
 
-    In (mean, C), Σ = CᵀC, they are 1/s² too, plus 1/C_ii² on the diagonal.
+    Its second derivatives are 1/s² and 1/s² + 1/std², hence 1/s² for the widest s. In (mean, C), Σ = CᵀC, they are 1/s² too,
+    plus 1/C_ii² on the diagonal.
     """
     return 1.0 / float(np.max(family.init(dim).std)) ** 2
+
+
+def narrow_kl(*, dim: int, distance: float, prior_std: float, std: float) -> float:
+    """KL(N(u, std²)‖prior) = ½·[distance²/s² + d·(std²/s² − 1 − ln(std²/s²))], u at ``distance`` from the prior's mean."""
+    ratio = (std / prior_std) ** 2
+    return 0.5 * ((distance / prior_std) ** 2 + dim * (ratio - 1.0 - math.log(ratio)))
+
+
+def gaussian_kl(mean: Any, scale: Any, other_mean: Any, other_scale: Any, *, printed: bool = False) -> float:
+    """KL(N(m, CᵀC)‖N(m̄, C̄ᵀC̄)) of section 4, C and C̄ upper triangular: its mean term is (m − m̄)ᵀ(C̄ᵀC̄)⁻¹(m − m̄)/2.
+
+    ``printed=True`` has C̄ᵀC̄ there without the inverse, as the paper does.
+
+    >>> from onlinevi import bounds
+    >>> [bounds.gaussian_kl([3.0], [[2.0]], [0.0], [[2.0]], printed=flag) for flag in (False, True)]
+    [1.125, 18.0]
+    """
+    belief, other = (
+        FullBelief(np.asarray(m, dtype=float), np.asarray(C, dtype=float))
+        for m, C in ((mean, scale), (other_mean, other_scale))
+    )
+    if printed:
+        shift = float(np.sum(np.square(other.factor @ (belief.mean - other.mean))))
+        return FullCovariance().kl(belief._replace(mean=other.mean), other) + 0.5 * shift
+    return FullCovariance().kl(belief, other)
 
 
 def require_convex(loss: Loss) -> None:

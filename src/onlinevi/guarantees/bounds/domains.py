@@ -30,6 +30,11 @@ class Domain:
         return math.hypot(self.mean_diameter, self.std_diameter)
 
     @property
+    def theorem_diameter(self) -> float:
+        """D of Theorem 3: sup √(‖m − m'‖² + ‖std‖²), two means and one std."""
+        return math.hypot(self.mean_diameter, self.std_radius)
+
+    @property
     def svb_diameter(self) -> float:
         """D₁ = sup √(½‖m − m'‖² + ‖std‖²): what the steps of SVB are measured by."""
         return math.hypot(self.mean_diameter / math.sqrt(2.0), self.std_radius)
@@ -73,13 +78,23 @@ def box_domain(family: Family, dim: int) -> Domain:
 
 
 def ball_domain(mean_radius: float, std_radius: float, dim: int) -> Domain:
-    """‖m‖ ≤ M and ‖std‖ ≤ S, stds ≥ 0: D² = 4M² + S² in one dimension, 4M² + 2S² in more, where (S, 0) and (0, S) exist.
+    """‖m‖ ≤ M and ‖std‖ ≤ S, stds ≥ 0, the balls of section 4.2: D² of Theorem 3 is 4M² + S² whatever the dimension.
 
-    The paper prints D = 4M² + S², which lacks the root, and is too small a square beyond one dimension.
+    Two points are farther apart than that from two dimensions on, √(4M² + 2S²), for (S, 0) and (0, S) are both stds.
+
+    >>> from onlinevi import bounds
+    >>> [round(bounds.ball_domain(2.0, 1.0, dim).theorem_diameter ** 2, 9) for dim in (1, 2, 10_000)]
+    [17.0, 17.0, 17.0]
     """
     non_negative(mean_radius=mean_radius, std_radius=std_radius)
     apart = std_radius * math.sqrt(min(dim, 2))
     return Domain(2.0 * mean_radius, apart, std_radius, math.hypot(mean_radius, std_radius))
+
+
+def ball_diameter(mean_radius: float, std_radius: float, *, printed: bool = False) -> float:
+    """D of Theorem 3 on balls, √(4M² + S²) in every dimension. ``printed=True``: D = 4M² + S², which lacks the root."""
+    diameter = ball_domain(mean_radius, std_radius, 1).theorem_diameter
+    return diameter**2 if printed else diameter
 
 
 def require_inside(comparator: Belief, family: Family, dim: int) -> None:

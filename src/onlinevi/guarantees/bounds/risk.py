@@ -1,4 +1,4 @@
-"""From regret on a stream to risk on new data: for events drawn independently from one law.
+"""From regret on a stream to risk on new data, Theorem 5: for events drawn independently from one law.
 
 All statements are about the average decision θ̄_T, which ``Linear(average=True)`` keeps; none holds for the last one.
 """
@@ -10,12 +10,18 @@ import math
 from onlinevi.guarantees.bounds.bound import Bound, positive, whole
 
 
+def excess_risk(regret: Bound, count: int) -> Bound:
+    """``E[risk(θ̄_T)]`` − E_{q_u}[risk] ≤ regret/T (Theorem 5): so come (12) and section 4.2's corollaries of a regret."""
+    whole(count)
+    terms = {name: term / count for name, term in regret.terms.items()}
+    return Bound(f"{regret.name}, excess risk", terms, regret.valid, regret.note, regret.trivial / count)
+
+
 def online_to_batch(*, best_risk: float, regret: Bound, count: int) -> Bound:
     """``E[risk(θ̄_T)] ≤ E_{q_u}[risk] + regret/T``, for a convex loss; ``best_risk`` is that of the regret's comparator q_u."""
-    whole(count)
-    terms = {"comparator": best_risk, **{name: term / count for name, term in regret.terms.items()}}
-    trivial = best_risk + regret.trivial / count
-    return Bound(f"online to batch, {regret.name}", terms, regret.valid, regret.note, trivial)
+    excess = excess_risk(regret, count)
+    terms = {"comparator": best_risk, **excess.terms}
+    return Bound(f"online to batch, {regret.name}", terms, regret.valid, regret.note, best_risk + excess.trivial)
 
 
 def online_to_batch_confident(*, average_loss: float, count: int, loss_bound: float, failure: float) -> Bound:

@@ -49,7 +49,7 @@ def after_data(
 
 
 def total_loss(run: Alone, best: BatchVB, *, lipschitz: float | None = None) -> Bound:
-    """On Σ ℓ_t(θ̂_t) of SVA itself, no comparator left: inf_q {Σ E_q[ℓ_t] + KL(q‖prior)/η} + (η/2α)·Σ‖∇‖².
+    """(11) on Σ ℓ_t(θ̂_t) of SVA itself, no comparator left: inf_q {Σ E_q[ℓ_t] + KL(q‖prior)/η} + (η/2α)·Σ‖∇‖².
 
     ``best`` is ``batch_vb`` of the same data, loss, family and rate, which computes the infimum. With ``lipschitz`` the last
     term is the theorem's, η·L²·T/α.

@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 
 from onlinevi.beliefs import Ball, Box, MeanField
 from onlinevi.guarantees.bounds.bound import Bound, most_regret
+from onlinevi.guarantees.bounds.constants import narrow_kl
 from onlinevi.guarantees.bounds.domains import Domain, domain_of
 from onlinevi.learners import Plan
 from onlinevi.losses import Loss
@@ -58,8 +59,8 @@ class Setting:
 
     def kl(self, count: int) -> float:
         """KL(q_u‖prior) of the comparator N(u, std²), std = prior_std/√count."""
-        spread = -1.0 + 1.0 / count + math.log(count)
-        return 0.5 * ((self.distance / self.prior_std) ** 2 + self.dim * spread)
+        std = self.prior_std / math.sqrt(count)
+        return narrow_kl(dim=self.dim, distance=self.distance, prior_std=self.prior_std, std=std)
 
     def paper_rate(self, rate: float | None) -> float:
         """The paper's rate for this stream, unless one is given."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from onlinevi.guarantees.bounds.theorem import Theorem
 from onlinevi.guarantees.bounds.theorems.ewa import ExponentialWeights
+from onlinevi.guarantees.bounds.theorems.explicit import ExplicitSVA
 from onlinevi.guarantees.bounds.theorems.ngvi import ConvexScaleNGVI, FloorNGVI
 from onlinevi.guarantees.bounds.theorems.oga_el import AdaptiveOGAEL, ConstantOGAEL, PerSqrtOGAEL, ScheduledLazyOGAEL
 from onlinevi.guarantees.bounds.theorems.sva import AdaptiveSVA, ConstantSVA, PerSqrtSVA, ScheduledSVA
@@ -17,6 +18,7 @@ THEOREMS: list[Theorem] = [
     AdaptiveOGAEL(),
     ScheduledLazyOGAEL(),
     ConstantSVA(),
+    ExplicitSVA(),
     AdaptiveSVA(),
     PerSqrtSVA(),
     ScheduledSVA(),

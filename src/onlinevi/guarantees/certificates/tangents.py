@@ -1,4 +1,4 @@
-"""The sum of all tangents, as a function of the comparator."""
+"""The sum of all tangents, as a function of the comparator: what (19) of the paper is in (a, v)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The best fixed weights in hindsight, with a certified gap: the line that regret is measured from."""
+"""The best fixed weights in hindsight, with a certified gap: the infimum in (1), the line that regret is measured from."""
 
 from __future__ import annotations
 

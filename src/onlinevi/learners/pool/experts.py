@@ -1,4 +1,4 @@
-"""Exponential weights over N experts."""
+"""Exponential weights over N experts: the paper's Algorithm 1 on a finite decision space (footnote 1)."""
 
 from __future__ import annotations
 

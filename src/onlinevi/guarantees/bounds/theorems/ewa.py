@@ -1,17 +1,21 @@
-"""Exponential weights, theorem 1 of the paper: losses in [0, B], any law of weights."""
+"""Exponential weights, Theorems 1 and 6 of the paper: losses in [0, B], any law of weights."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import Any
 
-from onlinevi.guarantees.bounds.bound import Bound, non_negative, positive, whole
+import numpy as np
+
+from onlinevi.guarantees.bounds.bound import Bound, more_events_than, non_negative, positive, whole
+from onlinevi.guarantees.bounds.prior_mass import ewa_prior_risk
 from onlinevi.guarantees.bounds.setting import Candidate, Setting
 from onlinevi.guarantees.bounds.theorem import Theorem
 
 
 def ewa(*, rate: float, count: int, loss_bound: float, kl: float) -> Bound:
-    """Exponential weights, losses in [0, B] (theorem 1): η·B²·T/8 + KL(p‖prior)/η, against any law p.
+    """Exponential weights, losses in [0, B], Theorem 1 (3): η·B²·T/8 + KL(p‖prior)/η, against any law p.
 
     >>> from onlinevi import bounds
     >>> bounds.ewa(rate=0.5, count=16, loss_bound=1.0, kl=3.0).value
@@ -42,18 +46,18 @@ def ewa_after(*, rate: float, count: int, loss_bound: float, log_evidence: float
     return Bound("EWA, after the data", terms, trivial=loss_bound * count)
 
 
-def ewa_rate(*, count: int, dim: int, loss_bound: float) -> float:
+def ewa_rate(*, count: int, dim: float, loss_bound: float) -> float:
     """η = (2√2/B)·√((d/T)·ln(T/d)), the rate of ``ewa_excess_risk``."""
-    _more_events_than_dimensions(count, dim)
+    more_events_than(dim, count)
     positive(loss_bound=loss_bound)
     return 2.0 * math.sqrt(2.0) / loss_bound * math.sqrt(dim / count * math.log(count / dim))
 
 
-def ewa_excess_risk(*, count: int, dim: int, loss_bound: float, rate: float | None = None, printed: bool = False) -> Bound:
-    """Of exponential weights, E[risk(θ̄_T)] − least risk ≤ B·√((d/2T)·ln(T/d)) + d/T, at the rate ``ewa_rate``.
+def ewa_excess_risk(*, count: int, dim: float, loss_bound: float, rate: float | None = None, printed: bool = False) -> Bound:
+    """Theorem 6: of exponential weights, E[risk(θ̄_T)] − least risk ≤ B·√((d/2T)·ln(T/d)) + d/T, at the rate ``ewa_rate``.
 
-    The prior must give at least ε^d to {θ : risk(θ) − least risk ≤ ε}, ε = d/T: that is −ln prior{…} ≤ d·ln(1/ε). The paper
-    prints a rate with the root of ln(d/T) < 0: no rate, hence no bound.
+    The prior must give at least ε^d to {θ : risk(θ) − least risk ≤ ε}, ε = d/T: that is r(ε) = −ln prior{…} ≤ d·ln(1/ε);
+    ``prior_dimension`` computes such a d. The paper prints a rate with the root of ln(d/T) < 0: no rate, hence no bound.
     """
     best = ewa_rate(count=count, dim=dim, loss_bound=loss_bound)
     if rate is not None and not math.isclose(rate, best, rel_tol=1e-6):
@@ -66,13 +70,6 @@ def ewa_excess_risk(*, count: int, dim: int, loss_bound: float, rate: float | No
         "prior mass": dim / count,
     }
     return Bound("EWA, excess risk", terms, trivial=loss_bound)
-
-
-def _more_events_than_dimensions(count: int, dim: int) -> None:
-    whole(count)
-    positive(dim=dim)
-    if not count > dim:
-        raise ValueError(f"count={count}, dim={dim}: the theorem needs more events than dimensions")
 
 
 class ExponentialWeights(Theorem):
@@ -91,7 +88,17 @@ class ExponentialWeights(Theorem):
             bound = ewa_excess_risk(count=enough, dim=setting.dim, loss_bound=loss_bound)
             return bound if count == enough else replace(bound, trivial=0.0)  # it needs more events than dimensions
 
+        best_point = np.zeros(setting.dim)
+        best_point[0] = setting.distance
+
+        near = math.isfinite(setting.loss.lipschitz) and setting.distance <= setting.reach
+
+        def computed(count: int) -> Bound:
+            ball: dict[str, Any] = {"prior": setting.family, "point": best_point, "lipschitz": setting.lipschitz}
+            return ewa_prior_risk(count=count, loss_bound=loss_bound, rate=rate, **ball)
+
         return [
             (lambda n: ewa(rate=eta, count=n, loss_bound=loss_bound, kl=setting.kl(n)), f"rate {eta:.4g}"),
             (excess_risk, f"rate {best:.4g}"),
+            *([(computed, f"rate {eta:.4g}" if rate is not None else "its best rate")] if near else []),
         ]

@@ -1,4 +1,4 @@
-"""Gradient descent on the expected loss, and on the loss at a point: steps of one size, κ/√t, or from the gradients."""
+"""Gradient descent on the expected loss (Theorem 4), or on that at a point: steps of one size, κ/√t, or from the gradients."""
 
 from __future__ import annotations
 
@@ -20,12 +20,18 @@ from onlinevi.learners import Plan
 from onlinevi.rules import OGA, OGAEL, Adaptive, LazyOGAEL, PerSqrt
 
 
-def oga_el(*, step: float, count: int, lipschitz: float, distance: float, diameter: float = math.inf) -> Bound:
-    """OGA-EL with steps of size κ, ``step``: (κ/2)·L²·T + ‖u − μ₁‖²/(2κ). Its mean-field form at rate η has κ = η·s²."""
+def oga_el(
+    *, step: float, count: int, lipschitz: float, distance: float, diameter: float = math.inf, printed: bool = False
+) -> Bound:
+    """OGA-EL with steps of size κ, ``step`` (Theorem 4): (κ/2)·L²·T + ‖u − μ₁‖²/(2κ). In mean field κ = η·s² at rate η.
+
+    ``printed=True``: κ·L²·T + ‖u − μ₁‖²/κ, the theorem's first bound, which holds and is twice this.
+    """
     whole(count)
     positive(step=step)
     non_negative(lipschitz=lipschitz, distance=distance)
-    terms = {"gradients": 0.5 * step * lipschitz**2 * count, "distance": distance**2 / (2.0 * step)}
+    half = 1.0 if printed else 0.5
+    terms = {"gradients": half * step * lipschitz**2 * count, "distance": half * distance**2 / step}
     return Bound("OGA-EL", terms, trivial=most_regret(lipschitz, diameter, count))
 
 
@@ -47,12 +53,26 @@ def oga_el_per_sqrt(*, step: float, count: int, lipschitz: float, diameter: floa
 
 
 def oga_el_divergence(
-    *, step: float, count: int, lipschitz: float, kl: float, strong_convexity: float, diameter: float = math.inf
+    *,
+    step: float,
+    count: int,
+    lipschitz: float,
+    kl: float,
+    strong_convexity: float,
+    diameter: float = math.inf,
+    printed: bool = False,
 ) -> Bound:
-    """OGA-EL from the prior: (κ/2)·L²·T + KL(q_u‖prior)/(α·κ), since (α/2)·‖u − μ₁‖² ≤ KL(q_u‖prior)."""
+    """OGA-EL from the prior (Theorem 4): (κ/2)·L²·T + KL(q_u‖prior)/(α·κ), since (α/2)·‖u − μ₁‖² ≤ KL(q_u‖prior).
+
+    ``printed=True``: κ·L²·T + α·KL/(2κ), the theorem's second bound, which a constant slope exceeds up to 2/α² times.
+    """
     whole(count)
     positive(step=step, strong_convexity=strong_convexity)
     non_negative(lipschitz=lipschitz, kl=kl)
+    if printed:
+        terms = {"gradients": step * lipschitz**2 * count, "divergence": strong_convexity * kl / (2.0 * step)}
+        note = "‖u − μ₁‖² ≤ 2·KL/α: α is inverted"
+        return Bound("OGA-EL, by divergence", terms, False, note, most_regret(lipschitz, diameter, count))
     terms = {"gradients": 0.5 * step * lipschitz**2 * count, "divergence": kl / (strong_convexity * step)}
     return Bound("OGA-EL, by divergence", terms, trivial=most_regret(lipschitz, diameter, count))
 
@@ -73,7 +93,7 @@ def oga_el_adaptive(*, step: float, gradient_square: float, diameter: float) -> 
 
 
 class ConstantOGAEL(Theorem):
-    """OGA and OGA-EL, lazy or not, at a rate that does not change: at rate η the largest step is κ = η·s²."""
+    """OGA and OGA-EL, lazy or not, at a rate that does not change, Theorem 4: at rate η the largest step is κ = η·s²."""
 
     name, rules = "oga-el", (OGA, OGAEL, LazyOGAEL)
     rates, rates_in_words = UNCHANGING, UNCHANGING_IN_WORDS

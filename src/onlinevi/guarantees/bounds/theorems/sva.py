@@ -1,4 +1,4 @@
-"""Sequential variational approximation: its regret at a constant rate, at rates that fall, and at rates from the gradients."""
+"""Sequential variational approximation, Theorem 2: its regret at a constant rate, at falling ones, at ones from gradients."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ from onlinevi.beliefs import edges, radii
 from onlinevi.engine import Belief, Vector, rate_at
 from onlinevi.guarantees.bounds.bound import Bound, as_squares, most_regret, non_negative, positive, whole
 from onlinevi.guarantees.bounds.comparison import Comparison
-from onlinevi.guarantees.bounds.constants import kl_strong_convexity
+from onlinevi.guarantees.bounds.constants import kl_strong_convexity, narrow_kl
+from onlinevi.guarantees.bounds.risk import excess_risk
 from onlinevi.guarantees.bounds.setting import Candidate, Setting
 from onlinevi.guarantees.bounds.theorem import UNCHANGING, UNCHANGING_IN_WORDS, Theorem
 from onlinevi.learners import Plan
-from onlinevi.rules import SVA, Adaptive, PerSqrt, Rate, Rule
+from onlinevi.rules import SVA, Adaptive, Explicit, PerSqrt, Rate, Rule
 
 
 def sva(
@@ -28,12 +29,31 @@ def sva(
     strong_convexity: float = 1.0,
     diameter: float = math.inf,
 ) -> Bound:
-    """SVA at a constant rate: η·L²·T/α + KL(q_u‖prior)/η, with KL(·‖prior) α-strongly convex, α = 1/s² in mean field."""
+    """SVA at a constant rate (Theorem 2): η·L²·T/α + KL(q_u‖prior)/η, KL(·‖prior) α-strongly convex, 1/s² in mean field."""
     whole(count)
     positive(rate=rate, strong_convexity=strong_convexity)
     non_negative(lipschitz=lipschitz, kl=kl)
     terms = {"gradients": rate * lipschitz**2 * count / strong_convexity, "divergence": kl / rate}
     return Bound("SVA", terms, trivial=most_regret(lipschitz, diameter, count))
+
+
+def sva_excess_risk(
+    *,
+    rate: float,
+    count: int,
+    lipschitz: float,
+    kl: float,
+    strong_convexity: float = 1.0,
+    diameter: float = math.inf,
+) -> Bound:
+    """(12): E[risk(θ̄_T)] − E_{q_u}[risk] ≤ η·L²/α + KL(q_u‖prior)/(η·T), for i.i.d. events.
+
+    >>> from onlinevi import bounds
+    >>> bounds.sva_excess_risk(rate=0.1, count=100, lipschitz=1.0, kl=2.0)
+    Bound(SVA, excess risk: 0.3 = 0.1 (gradients) + 0.2 (divergence))
+    """
+    gradients = {"lipschitz": lipschitz, "strong_convexity": strong_convexity, "diameter": diameter}
+    return excess_risk(sva(rate=rate, count=count, kl=kl, **gradients), count)
 
 
 def sva_per_sqrt(
@@ -68,17 +88,13 @@ def sva_at_best_rate(
     kl: float,
     strong_convexity: float = 1.0,
     diameter: float = math.inf,
-    printed: bool = False,
 ) -> Bound:
-    """``sva`` at its best rate: (2L/√α)·√(KL·T). The paper prints the constant 2L/α, which is too small where α > 1."""
+    """``sva`` at its best rate: (2L/√α)·√(KL·T)."""
     whole(count)
     positive(strong_convexity=strong_convexity)
     non_negative(lipschitz=lipschitz, kl=kl)
-    root = strong_convexity if printed else math.sqrt(strong_convexity)
-    terms = {"gradients and divergence": 2.0 * lipschitz / root * math.sqrt(kl * count)}
-    note = "the least of ηL²T/α + KL/η has √α, not α"
-    trivial = most_regret(lipschitz, diameter, count)
-    return Bound("SVA at its best rate", terms, not printed, note if printed else "", trivial)
+    terms = {"gradients and divergence": 2.0 * lipschitz / math.sqrt(strong_convexity) * math.sqrt(kl * count)}
+    return Bound("SVA at its best rate", terms, trivial=most_regret(lipschitz, diameter, count))
 
 
 def sva_mean_field(
@@ -90,27 +106,25 @@ def sva_mean_field(
     prior_std: float = 1.0,
     std: float | None = None,
     diameter: float = math.inf,
-    printed: bool = False,
 ) -> Bound:
     """SVA at its best rate against every *point* within ``distance`` of the prior's mean: Σ ℓ_t(θ̂_t) − Σ ℓ_t(u).
 
-    The comparator is N(u, std²), by default with std = s/√T. Its spread costs at most L·std·√d an event, and its divergence
-    is ½·[distance²/s² + d·(std²/s² − 1 − ln(std²/s²))]: in all, of order L·√(T·(distance² + s²·d·ln T)).
+    The comparator is N(u, std²), by default with std = s/√T. Its spread costs at most L·std·√d an event, its divergence is
+    ``narrow_kl``: in all, of order L·√(T·(distance² + s²·d·ln T)).
     """
     whole(count)
     positive(dim=dim, lipschitz=lipschitz, prior_std=prior_std)
     non_negative(distance=distance)
     std = prior_std / math.sqrt(count) if std is None else std
     positive(std=std)
-    ratio = (std / prior_std) ** 2
-    kl = 0.5 * ((distance / prior_std) ** 2 + dim * (ratio - 1.0 - math.log(ratio)))
-    main = sva_at_best_rate(count=count, lipschitz=lipschitz, kl=kl, strong_convexity=prior_std**-2.0, printed=printed)
+    kl = narrow_kl(dim=dim, distance=distance, prior_std=prior_std, std=std)
+    main = sva_at_best_rate(count=count, lipschitz=lipschitz, kl=kl, strong_convexity=prior_std**-2.0)
     terms = {**main.terms, "spread": lipschitz * std * math.sqrt(dim) * count}
-    return Bound("SVA, mean field", terms, main.valid, main.note, most_regret(lipschitz, diameter, count))
+    return Bound("SVA, mean field", terms, trivial=most_regret(lipschitz, diameter, count))
 
 
 def sva_observed(*, rate: float, gradient_square: float, kl: float, strong_convexity: float = 1.0) -> Bound:
-    """SVA at a constant rate: (η/2α)·Σ‖∇‖² + KL(q_u‖prior)/η; ``gradient_square`` is the sum."""
+    """SVA at a constant rate, (11) with what came: (η/2α)·Σ‖∇‖² + KL(q_u‖prior)/η; ``gradient_square`` is the sum."""
     positive(rate=rate, strong_convexity=strong_convexity)
     non_negative(gradient_square=gradient_square, kl=kl)
     return Bound("SVA, observed", {"gradients": 0.5 * rate * gradient_square / strong_convexity, "divergence": kl / rate})
@@ -161,10 +175,10 @@ def sva_adaptive(
 
 
 class ConstantSVA(Theorem):
-    """SVA at a rate that does not change."""
+    """SVA at a rate that does not change, Theorem 2."""
 
     name, rules = "sva", (SVA,)
-    rates, rates_in_words = UNCHANGING, UNCHANGING_IN_WORDS
+    rates, rates_in_words = (*UNCHANGING, Explicit), UNCHANGING_IN_WORDS
     in_balls = with_covariances = True
 
     def before_data(self, run: Comparison, lipschitz: float) -> Bound:
@@ -185,6 +199,10 @@ class ConstantSVA(Theorem):
             (lambda n: sva(rate=eta, kl=setting.kl(n), strong_convexity=alpha, **setting.at(n)), f"rate {eta:.4g}"),
             (lambda n: sva_at_best_rate(kl=setting.kl(n), strong_convexity=alpha, **setting.at(n)), f"rate {best:.4g}"),
             (lambda n: sva_mean_field(**point, **setting.at(n)), f"rate {best:.4g}"),
+            (
+                lambda n: sva_excess_risk(rate=eta, kl=setting.kl(n), strong_convexity=alpha, **setting.at(n)),
+                f"rate {eta:.4g}",
+            ),
         ]
 
 

@@ -1,4 +1,4 @@
-"""Streaming variational Bayes: its regret for convex losses, for strongly convex ones, and at rates from the gradients."""
+"""Streaming variational Bayes, Theorem 3: its regret for convex and strongly convex losses, and at rates from gradients."""
 
 from __future__ import annotations
 
@@ -12,25 +12,27 @@ from onlinevi.beliefs import edges
 from onlinevi.guarantees.bounds.bound import Bound, as_squares, most_regret, non_negative, positive, whole
 from onlinevi.guarantees.bounds.comparison import Comparison
 from onlinevi.guarantees.bounds.domains import Domain, domain_of
+from onlinevi.guarantees.bounds.risk import excess_risk
 from onlinevi.guarantees.bounds.setting import Candidate, Setting
 from onlinevi.guarantees.bounds.theorem import Theorem
 from onlinevi.learners import Plan
-from onlinevi.rules import SVB, Adaptive, PaperSVB, StronglyConvex
+from onlinevi.rules import SVB, Adaptive, Explicit, PaperSVB, StronglyConvex
 
 
 def svb_convex(*, step: float, count: int, lipschitz: float, domain: Domain, printed: bool = False) -> Bound:
-    """SVB with the rate K/(std²·√t), K = ``step``: (D₁²/K + K·L²)·√T, for stds that may shrink to 0.
+    """SVB with the rate K/(std²·√t), K = ``step`` (Theorem 3): (D₁²/K + K·L²)·√T, for stds that may shrink to 0.
 
-    The paper prints D·L·√(2T) for K = √2·D/L, which a stream of linear losses exceeds by a quarter.
+    The paper prints (13), D·L·√(2T) for K = √2·D/L, which a stream of linear losses exceeds by a quarter.
     """
     whole(count)
     positive(step=step, lipschitz=lipschitz)
     root, trivial = math.sqrt(count), most_regret(lipschitz, domain.diameter, count)
     if printed:
-        needed = math.sqrt(2.0) * domain.diameter / lipschitz
+        D = domain.theorem_diameter
+        needed = math.sqrt(2.0) * D / lipschitz
         if not math.isclose(step, needed, rel_tol=1e-9):
             raise ValueError(f"step={step!r}: the printed theorem is for the step √2·D/L = {needed:.6g}")
-        terms = {"domain and gradients": domain.diameter * lipschitz * root * math.sqrt(2.0)}
+        terms = {"domain and gradients": D * lipschitz * root * math.sqrt(2.0)}
         return Bound("SVB, convex", terms, False, "Σ K·L²/(2√t) is K·L²·√T, not half of it", trivial)
     terms = {"domain": domain.svb_diameter**2 / step * root, "gradients": step * lipschitz**2 * root}
     return Bound("SVB, convex", terms, trivial=trivial)
@@ -43,12 +45,28 @@ def svb_best_step(*, lipschitz: float, domain: Domain) -> float:
 
 
 def svb_strongly_convex(*, count: int, lipschitz: float, strong_convexity: float, diameter: float = math.inf) -> Bound:
-    """SVB with the rate 2/(H·t·std²) on H-strongly convex losses: L²·(1 + ln T)/H. A ridge λ gives H = λ."""
+    """SVB with the rate 2/(H·t·std²) on H-strongly convex losses (14): L²·(1 + ln T)/H. A ridge λ gives H = λ."""
     whole(count)
     positive(strong_convexity=strong_convexity)
     non_negative(lipschitz=lipschitz)
     terms = {"gradients": lipschitz**2 * (1.0 + math.log(count)) / strong_convexity}
     return Bound("SVB, strongly convex", terms, trivial=most_regret(lipschitz, diameter, count))
+
+
+def svb_excess_risk(*, step: float, count: int, lipschitz: float, domain: Domain, printed: bool = False) -> Bound:
+    """Section 4.2, convex: E[risk(θ̄_T)] − least risk ≤ (D₁²/K + K·L²)/√T, for i.i.d. events; printed D·L·√2/√T.
+
+    At K = D₁/L and means in [−M, M]^d, stds in [0, S]^d, it is 2L·√(d·(2M² + S²)/T); on balls no d is in it.
+    """
+    return excess_risk(svb_convex(step=step, count=count, lipschitz=lipschitz, domain=domain, printed=printed), count)
+
+
+def svb_strongly_convex_excess_risk(
+    *, count: int, lipschitz: float, strong_convexity: float, diameter: float = math.inf
+) -> Bound:
+    """Section 4.2, H-strongly convex: E[risk(θ̄_T)] − least risk ≤ L²·(1 + ln T)/(H·T), for i.i.d. events."""
+    numbers = {"lipschitz": lipschitz, "strong_convexity": strong_convexity, "diameter": diameter}
+    return excess_risk(svb_strongly_convex(count=count, **numbers), count)
 
 
 def svb_convex_observed(*, step: float, gradient_squares: Any, domain: Domain) -> Bound:
@@ -77,10 +95,10 @@ def svb_adaptive(*, constant: float, gradient_square: float, domain: Domain) -> 
 
 
 class ConvexSVB(Theorem):
-    """SVB at the paper's rate for convex losses."""
+    """SVB at the paper's rate for convex losses, Theorem 3."""
 
-    name, rules, rates = "svb", (SVB,), (PaperSVB,)
-    rates_in_words = "PaperSVB(K)"
+    name, rules, rates = "svb", (SVB,), (PaperSVB, Explicit)
+    rates_in_words = "PaperSVB(K), Explicit(L)"
     in_balls = True
 
     def before_data(self, run: Comparison, lipschitz: float) -> Bound:
@@ -103,11 +121,14 @@ class ConvexSVB(Theorem):
         def candidate(step: float) -> Candidate:
             return lambda n: svb_convex(step=step, count=n, lipschitz=L, domain=domain), f"rate {step:.4g}/(std²√t)"
 
-        return [candidate(step) for step in dict.fromkeys(steps)]
+        def risk(count: int) -> Bound:
+            return svb_excess_risk(step=steps[1], count=count, lipschitz=L, domain=domain)
+
+        return [*(candidate(step) for step in dict.fromkeys(steps)), (risk, f"rate {steps[1]:.4g}/(std²√t)")]
 
 
 class StronglyConvexSVB(Theorem):
-    """SVB at the paper's rate for losses that a ridge makes strongly convex."""
+    """SVB at the paper's rate for losses that a ridge makes strongly convex, Theorem 3 (14)."""
 
     name, rules, rates = "svb", (SVB,), (StronglyConvex,)
     rates_in_words = "with a ridge StronglyConvex(ridge)"
@@ -134,7 +155,11 @@ class StronglyConvexSVB(Theorem):
         H = setting.loss.ridge
         if H == 0.0:
             return []
-        return [(lambda n: svb_strongly_convex(strong_convexity=H, **setting.at(n)), f"rate 2/({H:.4g}·t·std²)")]
+        size = f"rate 2/({H:.4g}·t·std²)"
+        return [
+            (lambda n: svb_strongly_convex(strong_convexity=H, **setting.at(n)), size),
+            (lambda n: svb_strongly_convex_excess_risk(strong_convexity=H, **setting.at(n)), size),
+        ]
 
 
 class AdaptiveSVB(Theorem):
