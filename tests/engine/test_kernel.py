@@ -22,10 +22,23 @@ from onlinevi.learners.kernels import kernel as kernel_of
 pytestmark = pytest.mark.compiled
 
 PACKAGE = Path(ovi.__file__).parent
+LOOP = """
+from onlinevi.engine.holes import expected, new_belief
+from onlinevi.engine.types import Belief, Gradient, Prior, Rates, Totals
+
+def three_steps(y):
+    mean = 0.0
+    for _ in range(3):
+        gradient = Gradient(expected(y, mean, 0.0).slope, 0.0)
+        mean = new_belief(Belief(mean, 0.0), gradient, Totals(0.0, 0.0), Rates(0.25, 0.0, False), Prior(0.0, 1.0)).mean
+    return mean
+"""
 SCRIPT = """
-import numpy as np, onlinevi as ovi
-trace = ovi.learn(np.ones((3, 1)), np.ones(3), loss=ovi.Squared(), rule=ovi.OGA(0.25))
-kernel, result = trace.state.plan.dense_kernel, trace.mean[0]
+import onlinevi as ovi
+from onlinevi.engine import compose, holes
+from short_loop import three_steps
+kernel = compose(three_steps, {holes.expected: ovi.Squared.expected, holes.new_belief: ovi.OGA.new_belief})
+result = kernel(1.0)
 """
 SMALL_SCRIPT = """
 import numpy as np
@@ -51,6 +64,7 @@ def run(folder: Path, script: str = SCRIPT, **environment: str) -> list[float]:
 @pytest.fixture
 def copy(tmp_path: Path) -> Path:
     shutil.copytree(PACKAGE, tmp_path / "onlinevi", ignore=shutil.ignore_patterns("__pycache__"))
+    (tmp_path / "short_loop.py").write_text(LOOP)
     return tmp_path
 
 

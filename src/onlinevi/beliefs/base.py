@@ -148,7 +148,7 @@ class Family:
     correlated: ClassVar[bool] = False
     """Holds covariances between coordinates: every event then moves all of them, and sparse rows gain nothing."""
     prior_mean: PerCoordinate
-    box: Box | Ball | None
+    box: Box | Ball | None = None
 
     @property
     def _prior_std(self) -> PerCoordinate:
