@@ -21,7 +21,7 @@ def forged(path: Path, raw: bytes, edit: Any) -> Path:
 
 
 def test_strange_values_anywhere_in_a_run_are_refused_or_do_no_harm(tmp_path: Path) -> None:
-    raw, draw, refused, tries = (SAMPLES / "run_v1.ovi").read_bytes(), np.random.default_rng(0), 0, 400
+    raw, draw, refused, tries = (SAMPLES / "run_v1.ovi").read_bytes(), np.random.default_rng(0), 0, 150
 
     def edit(extra: dict[str, Any]) -> None:
         everywhere = places(extra)
