@@ -21,9 +21,6 @@ os.environ["ONLINEVI_ENGINE"] = "interpreted"
 # Tests start Python by the dozen: where no bytecode is kept, each start reads the whole package anew.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
-# JAX compiles small networks for short streams here: what its optimiser takes is more than what it saves.
-os.environ["JAX_DISABLE_MOST_OPTIMIZATIONS"] = "1"
-
 # The compiler colours the message of every type that does not fit, and most are never shown; before numba is imported.
 os.environ["NUMBA_DISABLE_ERROR_MESSAGE_HIGHLIGHTING"] = "1"
 

@@ -27,7 +27,7 @@ def prepared(loss: ovi.Loss, rule: ovi.Rule, family: ovi.Family | None = None, *
     return Prepare(ovi.Inputs(missing=True), ovi.Linear(loss, rule, family, missing=True, **{"average": False} | more))
 
 
-HINGE = prepared(ovi.Hinge(), ovi.SVB())
+HINGE = prepared(ovi.Hinge(), ovi.NGVI())
 ONE = prepared(ovi.Logistic(), ovi.NGVI(), ovi.MeanField(box=None))
 COMPOSED = {
     "numbers": (prepared(ovi.Squared(), ovi.Implicit(rate=0.5), ovi.MeanField(box=None)), NUMBERS),

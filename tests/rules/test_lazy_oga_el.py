@@ -27,6 +27,7 @@ def data(loss: ovi.Loss, count: int = 30, dim: int = 3, seed: int = 0) -> tuple[
     return OBLIVIOUS[seed % len(OBLIVIOUS)](loss, np.random.default_rng(seed), count, dim)
 
 
+@pytest.mark.filterwarnings("ignore:Values in x were outside bounds")  # older optimisers say so of rounding
 @DOMAINS
 @pytest.mark.parametrize("rate", [0.5, ovi.PerSqrt(0.8)], ids=["constant", "falling"])
 def test_it_is_the_argmin_of_its_problem_over_the_domain(family: ovi.MeanField, rate: float | ovi.Rate) -> None:
