@@ -90,6 +90,7 @@ def _loss_parts(loss: type[Loss], family: type[Family], features: Features) -> d
         holes.valid_label: loss.valid_label,
         holes.odds: reading.even_odds if loss.odds is None else loss.odds,
         holes.is_flat: loss.is_flat if knows_flat else reading.never_flat,
+        holes.is_quadratic: reading.answer(loss.quadratic),
         holes.is_robust: reading.answer(features.robust),
     }
 
