@@ -83,9 +83,10 @@ class Logistic(Loss):
 
     @staticmethod
     def odds(a: Real, v: Real) -> tuple[Real, Real]:
-        # The slope of the loss at a label is the probability of the other one: none is 1 minus a rounded number.
-        support = ns.maximum(expected(-1.0, a, v).slope, LEAST_PROBABILITY)
-        return support, ns.maximum(-expected(1.0, a, v).slope, LEAST_PROBABILITY)
+        # The slope of the loss at a label is the probability of the other one. Of the lesser probability, at most ½, all digits
+        # count, of the other those next to 1: so one expectation is enough.
+        lesser = ns.maximum(-expected(1.0, ns.absolute(a), v).slope, LEAST_PROBABILITY)
+        return ns.where(a > 0.0, 1.0 - lesser, lesser), ns.where(a > 0.0, lesser, 1.0 - lesser)
 
     @staticmethod
     def valid_label(y: Real, *parameters: Real) -> Real:
@@ -130,12 +131,17 @@ class Logistic(Loss):
         above = cumulative(centre, spread, height)
         kink = centre * above + spread * INV_SQRT_2PI * height
         active = above + ns.where(centre > 0.0, -sigmoid, sigmoid)
-        # At a point: the same functions of t = e^(−|s|), by division.
-        t = ns.exp(-distance)
-        point_active = ns.where(centre > 0.0, 1.0, t) / (1.0 + t)
-        value = ns.where(spread_out, kink + softplus, ns.maximum(centre, 0.0) + ns.log1p(t))
-        slope = -y * ns.where(spread_out, active, point_active)
-        return Expected(value, slope, ns.where(spread_out, ns.maximum(bell, 0.0), t / ((1.0 + t) * (1.0 + t))))
+        point = at_point(centre)
+        value = ns.where(spread_out, kink + softplus, point.value)
+        slope = -y * ns.where(spread_out, active, point.slope)
+        return Expected(value, slope, ns.where(spread_out, ns.maximum(bell, 0.0), point.curvature))
+
+
+def at_point(u: Real) -> Expected:
+    """log(1 + e^u) and its derivatives: the same functions of t = e^(−|u|), by division."""
+    t = ns.exp(-ns.absolute(u))
+    value = ns.maximum(u, 0.0) + ns.log1p(t)
+    return Expected(value, ns.where(u > 0.0, 1.0, t) / (1.0 + t), t / ((1.0 + t) * (1.0 + t)))
 
 
 def fill_scores(means: Any, stds: Any, scores: Any) -> None:
@@ -147,4 +153,6 @@ def fill_scores(means: Any, stds: Any, scores: Any) -> None:
 
 @cache
 def _score_kernel() -> Kernel:
-    return compose(fill_scores, {expected: Logistic.expected, odds: Logistic.odds})
+    from onlinevi.losses.speedups import quick_expected
+
+    return compose(fill_scores, {expected: quick_expected(Logistic), odds: Logistic.odds})
