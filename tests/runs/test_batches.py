@@ -181,20 +181,7 @@ def test_pauses_of_a_pipe_change_nothing(rows: Path, tmp_path: Path) -> None:
 
 def test_what_a_pipe_is_waited_for_is_said(rows: Path) -> None:
     lines = rows.read_bytes().splitlines(keepends=True)
-    call = [
-        sys.executable,
-        "-m",
-        "onlinevi",
-        "run",
-        "-",
-        "--target",
-        "sold",
-        "--rule",
-        "implicit",
-        "--loss",
-        "hinge",
-        "--json",
-    ]
+    call = [sys.executable, "-m", "onlinevi", "run", "-", "--target", "sold", "--rule", "implicit", "--loss", "hinge", "--json"]
     read, write = os.pipe()
     with subprocess.Popen(call, stdin=read, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as child:
         os.close(read)

@@ -83,7 +83,7 @@ class Logistic(Loss):
 
     @staticmethod
     def odds(a: Real, v: Real) -> tuple[Real, Real]:
-        # The slope of the loss at a label is the probability of the other one. Of the lesser probability, at most ½, all digits
+        # The slope of the loss at a label is the probability of the other one. Of the lesser, at most ½, all digits
         # count, of the other those next to 1: so one expectation is enough.
         lesser = ns.maximum(-expected(1.0, ns.absolute(a), v).slope, LEAST_PROBABILITY)
         return ns.where(a > 0.0, 1.0 - lesser, lesser), ns.where(a > 0.0, lesser, 1.0 - lesser)
