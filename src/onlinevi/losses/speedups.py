@@ -9,10 +9,8 @@ import numpy as np
 
 from onlinevi.engine import Expected, Function, Real, ns
 from onlinevi.losses.base import Loss
-from onlinevi.losses.logistic import SOFTPLUS, Logistic, at_point
-from onlinevi.losses.normal import INV_SQRT_2PI, POINT_MASS
-
-logistic = Logistic.expected
+from onlinevi.losses.logistic import SOFTPLUS, Logistic, at_point, with_exponentials, with_kink, with_tails
+from onlinevi.losses.normal import INV_SQRT_2PI, POINT_MASS, bump
 
 # The logistic loss is smooth on the scale of 1: a narrow normal law sees little of it, and a sum over a few nodes is exact.
 # Where the spread is v, what is left out is (v/π)^32·16!/32 of the whole by Gauss–Hermite's nodes, and by equal steps h
@@ -40,9 +38,14 @@ MEDIUM = 0.9
 
 def quick_logistic(y: Real, a: Real, v: Real) -> Expected:
     """The expectation of the logistic loss."""
-    if v > MEDIUM:
-        return logistic(y, a, v)
     centre = -y * a
+    if v > MEDIUM:
+        height = bump(centre / v)
+        rest = with_tails(centre, v, height)
+        if ns.absolute(centre) > v * v:
+            rest = with_exponentials(rest, centre, v)
+        whole = with_kink(rest, centre, v, height)
+        return Expected(whole.value, -y * whole.slope, whole.curvature)
     if v <= POINT_MASS:
         point = at_point(centre)
         return Expected(point.value, -y * point.slope, point.curvature)

@@ -33,10 +33,10 @@ LEAST_CHANGE = 1e-2
 """How much a model holds on to what it was, beside what two evaluations say of it."""
 STEEPEST, MOST_BENT = 6.0, 20.0
 """What a model learns of a long step is no more than this."""
-STRAIGHT = 1e-2
+STRAIGHT = 0.3
 """A prediction that changes log e2 by less than this leaves e1 a line."""
-NO_LOGARITHM = 1e-6
-"""log(1 + x) is x here, to half the square of it."""
+NO_LOGARITHM = 0.1
+"""2x/(2 + x) serves as log(1 + x) here: both are 0 at 0, as steep, and as bent."""
 TANGENT_HOLDS = 1e-8
 """A hyperbola that touches V is off by the square of the distance: below rounding within this."""
 COARSENESS = math.sqrt(2.0**29)
@@ -189,9 +189,10 @@ def balanced(problem: Problem, views: Any, rows: Any, event: Event, law: Moments
 def placed(problem: Problem, prediction: Real, growth: Real, spread: Real, loss: Expected) -> Place:
     off = prediction - problem.start + problem.pull * loss.slope
     risen = problem.rate * loss.curvature * problem.most
-    short = (growth * problem.most - risen) / (1.0 + risen)
+    lack = growth * problem.most - risen
+    short = 2.0 * lack / (2.0 + risen + growth * problem.most)
     if ns.absolute(short) > NO_LOGARITHM:
-        short = ns.log1p(short)
+        short = ns.log1p(lack / (1.0 + risen))
     return Place(prediction, growth, spread, loss.slope, loss.curvature, off, short)
 
 
