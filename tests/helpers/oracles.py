@@ -15,7 +15,7 @@ from onlinevi.engine import rates_against_prior
 from onlinevi.engine.holes import expected
 from onlinevi.engine.kernel import compose
 from onlinevi.engine.types import Belief, Expected, Gradient, Prior, Totals
-from onlinevi.losses.speedups import quick_expected
+from onlinevi.losses import quick_expected
 
 DIGITS = 100
 

@@ -13,8 +13,7 @@ import numpy as np
 
 from onlinevi.engine import Function, compose, kernel
 from onlinevi.engine.types import Expected
-from onlinevi.losses import Logistic
-from onlinevi.losses.speedups import quick_expected
+from onlinevi.losses import Logistic, quick_expected
 
 logistic = quick_expected(Logistic)
 wanted_now = False

@@ -9,8 +9,7 @@ from typing import Any, NamedTuple
 from onlinevi.beliefs import Family
 from onlinevi.engine import Function, Kernel, compose, holes, layout, one_pass, reading, speedups
 from onlinevi.engine.speedups import Speedup
-from onlinevi.losses import Loss
-from onlinevi.losses.speedups import quick_expected
+from onlinevi.losses import Loss, quick_expected
 from onlinevi.rules import NGVI, OGAEL, SVA, SVB, Implicit, Rule
 
 

@@ -179,8 +179,9 @@ def balanced(problem: Problem, views: Any, rows: Any, event: Event, law: Moments
         if ns.absolute(model.tilt * step) > STRAIGHT:
             step = bowed(problem, model, place, jacobian.pg * rise, step)
         length = ns.maximum(ns.absolute(step) / place.spread, ns.absolute(rise))
-        shorter = ns.minimum(1.0, ns.minimum(reach / length, LONGEST / ns.absolute(rise)))
-        step, rise, length = shorter * step, shorter * rise, shorter * length
+        if length > reach or ns.absolute(rise) > LONGEST:
+            shorter = ns.minimum(1.0, ns.minimum(reach / length, LONGEST / ns.absolute(rise)))
+            step, rise, length = shorter * step, shorter * rise, shorter * length
         grown = 1.0 + place.growth * problem.most
         growth = ns.maximum(place.growth + (ns.exp(rise) - 1.0) * grown / problem.most, 0.1 * place.growth)
     return bracketed(problem, views, rows, event, law, parameters)
@@ -218,14 +219,14 @@ def learned(model: Model, old: Place, new: Place) -> Model:
 
     log e2 changes by tilt·Δprediction + bend·Δlog spread², e1 by e2·Δprediction + ½·e2·tilt·Δspread².
     """
-    middle, squares = old.spread * new.spread, (new.spread - old.spread) * (new.spread + old.spread)
-    spread, curvature = ns.sqrt(middle), 0.5 * (old.curvature + new.curvature)
+    squares, curvature = 0.5 * (old.spread * old.spread + new.spread * new.spread), 0.5 * (old.curvature + new.curvature)
     if not curvature > 0.0:
         return model
     # In units of the spread. The logarithms are those of near numbers: of others they are at most 2, which is far enough.
+    spread = ns.sqrt(squares)
     tilt, moved = model.tilt * spread, (new.prediction - old.prediction) / spread
-    widened = 2.0 * squares / (old.spread * old.spread + new.spread * new.spread)
-    half = 0.5 * squares / middle
+    widened = (new.spread - old.spread) * (new.spread + old.spread) / squares
+    half = 0.5 * widened
     other = (new.curvature - old.curvature) / curvature - moved * tilt - widened * model.bend
     error = (new.slope - old.slope) / (curvature * spread) - moved - half * tilt
     least = LEAST_CHANGE * LEAST_CHANGE * (moved * moved + widened * widened)

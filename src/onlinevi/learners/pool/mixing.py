@@ -9,8 +9,7 @@ import numpy as np
 
 from onlinevi.engine import RECORD, Function, Kernel, Real, Vector, compose, ns, rate_at
 from onlinevi.engine.holes import expected, odds, valid_label
-from onlinevi.losses import Loss
-from onlinevi.losses.speedups import quick_expected
+from onlinevi.losses import Loss, quick_expected
 
 # The head of a packed state. Behind it lie, a number for each learner: total losses, log-weights where a share is dealt out,
 # and the shifts and sizes of residuals where quantiles are pooled.
