@@ -193,7 +193,7 @@ def _hermite(order, t):  # type: ignore[no-untyped-def]
 
 
 MARGINS = [-0.3, 1.5, 30.0]
-QUICK = [0.35, 0.5, 0.9]
+QUICK = [0.35, speedups.NARROW, speedups.MEDIUM]
 
 
 @pytest.mark.parametrize("v", QUICK, ids="v={}".format)
