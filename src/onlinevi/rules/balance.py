@@ -37,6 +37,8 @@ STRAIGHT = 0.3
 """A prediction that changes log e2 by less than this leaves e1 a line."""
 NO_LOGARITHM = 0.1
 """2x/(2 + x) serves as log(1 + x) here: both are 0 at 0, as steep, and as bent."""
+NEAR = 1e-3
+"""A first step shorter than this needs no other tangent than that before it."""
 TANGENT_HOLDS = 1e-8
 """A hyperbola that touches V is off by the square of the distance: below rounding within this."""
 COARSENESS = math.sqrt(2.0**29)
@@ -146,10 +148,10 @@ def balanced(problem: Problem, views: Any, rows: Any, event: Event, law: Moments
         size = ns.maximum(ns.absolute(step) / spread, rise)
         length = ns.minimum(size, LONGEST)
         step, growth = step * (length / size), (ns.exp(rise * (length / size)) - 1.0) / problem.most
-    reach = LONGEST
+    reach, near = LONGEST, TANGENT_HOLDS * coarseness() if is_quadratic() else NEAR
     for _ in range(MODEL_STEPS):
         touched = tangent
-        if ns.absolute(growth - tangent.growth) * tangent.decay > TANGENT_HOLDS * coarseness():
+        if ns.absolute(growth - tangent.growth) * tangent.decay > near:
             touched = touching(views, rows, event, law, growth)
         prediction, spread = place.prediction + step, spread_at(touched, problem, growth)
         loss = expected(problem.y, prediction, spread, *parameters)
@@ -158,9 +160,10 @@ def balanced(problem: Problem, views: Any, rows: Any, event: Event, law: Moments
         step, rise = newton(jacobian, new)
         wide = ns.absolute(prediction) + spread
         if ns.maximum(ns.absolute(step) / wide, ns.absolute(rise)) <= SETTLED:
-            # What was learned may be wrong, and a wrong step short: what is known must say so too.
+            # What was learned may be wrong, and a wrong step short: what is known must say so too, and the tangent hold.
             left = ns.absolute(new.off) / (wide * (1.0 + problem.pull * loss.curvature))
-            if ns.maximum(left, ns.absolute(new.short)) <= 10.0 * SETTLED:
+            away = (growth - touched.growth) * touched.decay / coarseness()
+            if ns.maximum(ns.maximum(left, ns.absolute(new.short)), away * away) <= 10.0 * SETTLED:
                 drift = jacobian.pg * rise / problem.pull
                 growth += rise * grown / problem.most
                 return Balance(prediction + step, growth, true_slope(problem, prediction, loss, drift))
@@ -183,7 +186,11 @@ def balanced(problem: Problem, views: Any, rows: Any, event: Event, law: Moments
             shorter = ns.minimum(1.0, ns.minimum(reach / length, LONGEST / ns.absolute(rise)))
             step, rise, length = shorter * step, shorter * rise, shorter * length
         grown = 1.0 + place.growth * problem.most
-        growth = ns.maximum(place.growth + (ns.exp(rise) - 1.0) * grown / problem.most, 0.1 * place.growth)
+        gain = rise * (1.0 + rise * (0.5 + rise / 6.0))
+        if ns.absolute(rise) > NO_LOGARITHM:
+            gain = ns.exp(rise) - 1.0
+        growth = ns.maximum(place.growth + gain * grown / problem.most, 0.1 * place.growth)
+        near = TANGENT_HOLDS * coarseness()
     return bracketed(problem, views, rows, event, law, parameters)
 
 
@@ -224,11 +231,12 @@ def learned(model: Model, old: Place, new: Place) -> Model:
         return model
     # In units of the spread. The logarithms are those of near numbers: of others they are at most 2, which is far enough.
     spread = ns.sqrt(squares)
-    tilt, moved = model.tilt * spread, (new.prediction - old.prediction) / spread
-    widened = (new.spread - old.spread) * (new.spread + old.spread) / squares
+    unit, relative = 1.0 / spread, 1.0 / curvature
+    tilt, moved = model.tilt * spread, (new.prediction - old.prediction) * unit
+    widened = (new.spread - old.spread) * (new.spread + old.spread) * (unit * unit)
     half = 0.5 * widened
-    other = (new.curvature - old.curvature) / curvature - moved * tilt - widened * model.bend
-    error = (new.slope - old.slope) / (curvature * spread) - moved - half * tilt
+    other = (new.curvature - old.curvature) * relative - moved * tilt - widened * model.bend
+    error = (new.slope - old.slope) * (relative * unit) - moved - half * tilt
     least = LEAST_CHANGE * LEAST_CHANGE * (moved * moved + widened * widened)
     tt, tb, bb = half * half + moved * moved + least, moved * widened, widened * widened + least
     determinant = tt * bb - tb * tb
@@ -238,7 +246,7 @@ def learned(model: Model, old: Place, new: Place) -> Model:
     tilt += (bb * by_tilt - tb * by_bend) / determinant
     bend = model.bend + (tt * by_bend - tb * by_tilt) / determinant
     tilt = ns.minimum(ns.maximum(tilt, -STEEPEST), STEEPEST)
-    return Model(tilt / spread, ns.maximum(ns.minimum(bend, MOST_BENT), 0.5 * tilt * tilt - 0.5))
+    return Model(tilt * unit, ns.maximum(ns.minimum(bend, MOST_BENT), 0.5 * tilt * tilt - 0.5))
 
 
 def bowed(problem: Problem, model: Model, place: Place, widening: Real, step: Real) -> Real:
