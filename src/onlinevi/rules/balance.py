@@ -37,8 +37,6 @@ STRAIGHT = 0.3
 """A prediction that changes log e2 by less than this leaves e1 a line."""
 NO_LOGARITHM = 0.1
 """2x/(2 + x) serves as log(1 + x) here: both are 0 at 0, as steep, and as bent."""
-NEAR = 1e-3
-"""A first step shorter than this needs no other tangent than that before it."""
 TANGENT_HOLDS = 1e-8
 """A hyperbola that touches V is off by the square of the distance: below rounding within this."""
 COARSENESS = math.sqrt(2.0**29)
@@ -148,10 +146,10 @@ def balanced(problem: Problem, views: Any, rows: Any, event: Event, law: Moments
         size = ns.maximum(ns.absolute(step) / spread, rise)
         length = ns.minimum(size, LONGEST)
         step, growth = step * (length / size), (ns.exp(rise * (length / size)) - 1.0) / problem.most
-    reach, near = LONGEST, TANGENT_HOLDS * coarseness() if is_quadratic() else NEAR
+    reach = LONGEST
     for _ in range(MODEL_STEPS):
         touched = tangent
-        if ns.absolute(growth - tangent.growth) * tangent.decay > near:
+        if ns.absolute(growth - tangent.growth) * tangent.decay > TANGENT_HOLDS * coarseness():
             touched = touching(views, rows, event, law, growth)
         prediction, spread = place.prediction + step, spread_at(touched, problem, growth)
         loss = expected(problem.y, prediction, spread, *parameters)
@@ -160,10 +158,9 @@ def balanced(problem: Problem, views: Any, rows: Any, event: Event, law: Moments
         step, rise = newton(jacobian, new)
         wide = ns.absolute(prediction) + spread
         if ns.maximum(ns.absolute(step) / wide, ns.absolute(rise)) <= SETTLED:
-            # What was learned may be wrong, and a wrong step short: what is known must say so too, and the tangent hold.
+            # What was learned may be wrong, and a wrong step short: what is known must say so too.
             left = ns.absolute(new.off) / (wide * (1.0 + problem.pull * loss.curvature))
-            away = (growth - touched.growth) * touched.decay / coarseness()
-            if ns.maximum(ns.maximum(left, ns.absolute(new.short)), away * away) <= 10.0 * SETTLED:
+            if ns.maximum(left, ns.absolute(new.short)) <= 10.0 * SETTLED:
                 drift = jacobian.pg * rise / problem.pull
                 growth += rise * grown / problem.most
                 return Balance(prediction + step, growth, true_slope(problem, prediction, loss, drift))
@@ -190,7 +187,6 @@ def balanced(problem: Problem, views: Any, rows: Any, event: Event, law: Moments
         if ns.absolute(rise) > NO_LOGARITHM:
             gain = ns.exp(rise) - 1.0
         growth = ns.maximum(place.growth + gain * grown / problem.most, 0.1 * place.growth)
-        near = TANGENT_HOLDS * coarseness()
     return bracketed(problem, views, rows, event, law, parameters)
 
 
