@@ -2,7 +2,8 @@
 
     python benchmarks/dense.py [--tiny]
 
-Rows of Cover Type's shape, made and real. Nanoseconds a row, all in turns; who is slow gets fewer rows.
+Rows of Cover Type's shape, made and real. Nanoseconds a row, all in turns; who is slow gets fewer rows. Then the default, with
+the logistic loss, against River's logistic regression behind a scaler: both prepare rows and predict them before they learn.
 """
 
 from __future__ import annotations
@@ -26,6 +27,8 @@ from onlinevi.ewa import AdaHedge, Aggregate, over_rates
 SOME, FEW, FEWEST = 100_000, 4_000, 1_000
 """Rows for those that need µs a row, for those that need tens of them, and for those that need hundreds."""
 
+DEFAULT_DIMS = (5, 20, COVER_DIM)
+
 
 class Parts(NamedTuple):
     some: slice
@@ -40,7 +43,22 @@ def measure(size: Size) -> dict[str, Any]:
         cases["Cover Type"] = _case(*cover(size.rows(COVER_ROWS)), size)
     except DataUnavailable as error:
         absent["Cover Type"] = str(error).split(". ")[0]
-    return {"cases": cases, "left out": absent}
+    return {"cases": cases, "default": default(size), "left out": absent}
+
+
+def default(size: Size) -> dict[str, dict[str, float]]:
+    """Nanoseconds a row for each of some widths."""
+    found = {}
+    for dim in DEFAULT_DIMS:
+        X, y = unit_rows(size.rows(FEW), dim)
+        learner = ovi.Auto(loss=ovi.Logistic())
+        works = {"Auto": Work(len(y), lambda learner=learner, X=X, y=y: learner.update_many(learner.init(X.shape[1]), X, y))}
+        if not left_out("River"):
+            import rivals
+
+            works["River StandardScaler | LogisticRegression"] = rivals.river_pass(X, y, scaled=True)
+        found[str(dim)] = nanoseconds_a_row(works, size.rounds)
+    return found
 
 
 def cover(rows: int) -> tuple[np.ndarray, np.ndarray]:

@@ -146,6 +146,14 @@ def _passes(section: Results) -> dict[str, str]:
     return written
 
 
+def _dense(section: Results) -> dict[str, str]:
+    written = _passes(section)
+    if widths := section.get("default"):
+        lines = [[f"d = {dim}", name, number(value / 1e3)] for dim, each in widths.items() for name, value in each.items()]
+        written["### The default, logistic loss"] = table(["", "", "µs a row"], lines)
+    return written
+
+
 def _events(section: Results) -> dict[str, str]:
     columns = [f"{what} {part}" for what in ("predict", "update") for part in ("p50", "p99")]
     lines = [[name, *(number(each[column]) for column in columns)] for name, each in section["µs"].items()]
@@ -255,7 +263,7 @@ def _columns(values: Mapping[str, float]) -> str:
 
 
 WRITERS = {
-    "dense": ("One pass, dense rows", _passes),
+    "dense": ("One pass, dense rows", _dense),
     "sparse_rows": ("One pass, sparse rows", _passes),
     "events": ("One event at a time", _events),
     "growth": ("Growth", _growth),

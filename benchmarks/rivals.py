@@ -45,14 +45,15 @@ def dicts(X: Any) -> list[dict[int, float]]:
     return [dict(zip(X.indices[own].tolist(), X.data[own].tolist(), strict=True)) for own in pairs]
 
 
-def river_pass(X: Any, y: np.ndarray) -> Work:
+def river_pass(X: Any, y: np.ndarray, *, scaled: bool = False) -> Work:
     """River's logistic regression, ``predict_one`` and ``learn_one``; the dicts are made beforehand."""
     from river.linear_model import LogisticRegression
+    from river.preprocessing import StandardScaler
 
     stream = list(zip(dicts(X), (y > 0).tolist(), strict=True))
 
     def run() -> None:
-        model = LogisticRegression()
+        model = StandardScaler() | LogisticRegression() if scaled else LogisticRegression()
         for x, label in stream:
             model.predict_one(x)
             model.learn_one(x, label)

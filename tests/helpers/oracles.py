@@ -15,6 +15,7 @@ from onlinevi.engine import rates_against_prior
 from onlinevi.engine.holes import expected
 from onlinevi.engine.kernel import compose
 from onlinevi.engine.types import Belief, Expected, Gradient, Prior, Totals
+from onlinevi.losses import quick_expected
 
 DIGITS = 100
 
@@ -102,9 +103,9 @@ def _evaluate(y, a, v, parameters):  # type: ignore[no-untyped-def]
     return expected(y, a, v, *parameters)
 
 
-def compiled(loss: ovi.Loss) -> Callable[[float, float, float], tuple[float, float, float]]:
-    """The loss as the compiled loop calls it, one event at a time."""
-    function = compose(_evaluate, {expected: type(loss).expected})
+def compiled(loss: ovi.Loss, *, quick: bool = False) -> Callable[[float, float, float], tuple[float, float, float]]:
+    """The loss one event at a time, as it is written, or ``quick`` as the loop calls it."""
+    function = compose(_evaluate, {expected: quick_expected(type(loss)) if quick else type(loss).expected})
     return lambda y, a, v: function(float(y), float(a), float(v), loss.parameters)
 
 

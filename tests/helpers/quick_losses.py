@@ -13,9 +13,9 @@ import numpy as np
 
 from onlinevi.engine import Function, compose, kernel
 from onlinevi.engine.types import Expected
-from onlinevi.losses import Logistic
+from onlinevi.losses import Logistic, quick_expected
 
-logistic = Logistic.expected
+logistic = quick_expected(Logistic)
 wanted_now = False
 
 
@@ -31,7 +31,7 @@ in_python = kernel.quick_loss
 def quick_loss(plain: Function, careful: Function) -> Function:
     """``expected`` for an interpreted loop."""
     python = in_python(plain, careful)
-    if plain.__qualname__ != Logistic.expected.__qualname__:
+    if plain.__qualname__ != logistic.__qualname__:
         return python
 
     def expected(y: float, a: float, v: float) -> Expected:

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 import onlinevi as ovi
 from onlinevi.engine import ns
 from onlinevi.engine.types import Expected
-from onlinevi.losses import logistic, normal
+from onlinevi.losses import logistic, normal, speedups
 
 SPREADS = [1e-12, 1e-6, 1e-3, 0.1, 1.0, 4.0, 30.0, 100.0, 1e3]
 OFFSETS = [-25.0, -6.0, -1.5, -0.2, 0.0, 0.6, 3.0, 12.0]
@@ -38,7 +38,7 @@ def grid(loss: ovi.Loss) -> list[tuple[float, float, float]]:
 
 @pytest.mark.parametrize("loss", LOSSES, ids=name)
 def test_expectation_and_its_derivatives_equal_quadrature(loss: ovi.Loss) -> None:
-    fast = compiled(loss)
+    fast = compiled(loss, quick=True)
     for y, a, v in grid(loss):
         truth = expectation(loss, y, a, v)
         for engine, result in (("numpy", loss(y, a, v)), ("compiled", fast(y, a, v))):
@@ -174,6 +174,78 @@ def test_tables_are_the_interpolants_they_say() -> None:
         truth = [mp.exp(mp.mpf(t) ** 2) * mp.erfc(mp.mpf(t)) if t < 100 else 1 / (mp.mpf(t) * mp.sqrt(mp.pi)) for t in x]
         relative = [abs(mp.mpf(float(got)) / want - 1) for got, want in zip(normal.scaled_tail(x, 1.0), truth, strict=True)]
         assert max(r for r, t in zip(relative, x, strict=True) if t < 100) < 2e-15
+
+
+def test_nodes_are_those_of_gauss_and_hermite() -> None:
+    """Roots of the 16th polynomial He, and n!/(n·He₁₅)² at them, in 40 digits."""
+    with mp.workdps(40):
+        for node, weight in zip(speedups.HERMITE, speedups.HERMITE_WEIGHTS, strict=True):
+            root = mp.findroot(lambda t: _hermite(16, t), mp.mpf(float(node)))
+            assert node == pytest.approx(float(root), rel=1e-15)
+            assert weight == pytest.approx(float(mp.factorial(16) / (16 * _hermite(15, root)) ** 2), rel=1e-15)
+
+
+def _hermite(order, t):  # type: ignore[no-untyped-def]
+    before, now = mp.mpf(1), t
+    for k in range(1, order):
+        before, now = now, t * now - k * before
+    return now
+
+
+MARGINS = [-0.3, 1.5, 30.0]
+QUICK = [0.35, speedups.NARROW, speedups.MEDIUM]
+
+
+@pytest.mark.parametrize("v", QUICK, ids="v={}".format)
+def test_the_quick_logistic_expectation_equals_quadrature(v: float) -> None:
+    for a in MARGINS:
+        truth, quick = expectation(ovi.Logistic(), 1.0, a, v), speedups.quick_logistic(1.0, np.float64(a), v)
+        np.testing.assert_allclose(quick, truth, rtol=1e-12)
+
+
+def test_a_little_beyond_their_limits_nodes_are_too_few(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The limits are no smaller than they must be, or the closed form would be used where it is slower."""
+    for limit, spread in (("NARROW", 0.75), ("MEDIUM", 1.5)):
+        with monkeypatch.context() as patch:
+            patch.setattr(speedups, limit, spread)
+            off = np.divide(speedups.quick_logistic(1.0, np.float64(0.3), spread), ovi.Logistic()(1.0, 0.3, spread)) - 1.0
+            assert 1e-10 < np.abs(off).max() < 1e-3
+
+
+@given(y=st.sampled_from([-1.0, 1.0]), a=st.floats(-800.0, 800.0), v=st.one_of(st.floats(0.0, 1.2), st.just(0.0)))
+@settings(max_examples=100, deadline=None)
+def test_the_quick_logistic_expectation_equals_the_plain_one(y: float, a: float, v: float) -> None:
+    """To the digits of the plain one's tables."""
+    plain, quick = ovi.Logistic()(y, a, v), speedups.quick_logistic(y, np.float64(a), v)
+    for got, want, digits in zip(quick, plain, (2e-13, 4e-12, 6e-11), strict=True):
+        assert got == pytest.approx(want, rel=digits, abs=1e-300)
+
+
+class Own(ovi.Logistic):
+    """A loss made from another, with an expectation of its own."""
+
+    @staticmethod
+    def expected(y, a, v):  # type: ignore[no-untyped-def]
+        return ovi.Logistic.expected(y, a, v)
+
+
+class Renamed(ovi.Logistic):
+    """A loss made from another, with the same expectation."""
+
+
+def test_a_speedup_belongs_to_an_expectation() -> None:
+    assert speedups.quick_expected(Renamed) is speedups.quick_logistic
+    assert speedups.quick_expected(Own) is Own.expected
+    assert speedups.quick_expected(ovi.Hinge) is ovi.Hinge.expected
+
+
+@pytest.mark.parametrize("v", [0.0, 0.3, 3.0])
+def test_both_odds_keep_their_digits(v: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(logistic, "expected", ovi.Logistic())
+    for a in (-60.0, -2.0, 0.0, 0.7, 25.0):
+        support, against = ovi.Logistic.odds(a, v)
+        assert support == pytest.approx(float(ovi.Logistic()(-1.0, a, v).slope), rel=4e-12)
+        assert against == pytest.approx(-float(ovi.Logistic()(1.0, a, v).slope), rel=4e-12)
 
 
 def _interpolant(function, count, variable):  # type: ignore[no-untyped-def]

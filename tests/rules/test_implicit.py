@@ -225,6 +225,11 @@ def test_the_step_is_the_argmin_for_huge_rows_and_tiny_variances(loss: ovi.Loss,
     step.assert_is_argmin()
 
 
+def test_a_step_that_hardly_narrows_the_spread_knows_by_how_much() -> None:
+    """e1 is near 0 here, so that its digits are those of the new spread."""
+    Case(679338, 3, -2.42164, -0.7, 5.0964377, (-8.0, -6.0), 0).step(ovi.Poisson(), ovi.MeanField).assert_is_argmin()
+
+
 def test_a_loss_of_your_own_takes_the_step_too() -> None:
     for seed, rate, row in itertools.product(range(5), (-1, 0, 1), (-1, 0.5)):
         Case(seed, 3, rate, 0.3, row, (-1.0, 0.5), 2).step(Bent(), ovi.MeanField).assert_is_argmin()

@@ -116,7 +116,8 @@ def test_any_pieces_give_the_same_bits(name: str, format: str, path: Path) -> No
     want, reasons, _ = learned(content, settings, format, None, path)
     assert len(want[3]) > 3 or settings.hash_bits, "columns joined on the way"
     found = [
-        learned(content, settings, format, np.random.default_rng(seed), path) for seed in range(2 if name in ("auto", "full") else 3)
+        learned(content, settings, format, np.random.default_rng(seed), path)
+        for seed in range(2 if name in ("auto", "full") else 3)
     ]
     assert len({count for _, _, count in found}) > 1
     for got, refused, _ in found:

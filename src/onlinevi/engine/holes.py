@@ -194,6 +194,11 @@ def is_robust() -> bool:
     _hole("is_robust")
 
 
+def is_quadratic() -> bool:
+    """The loss is (y − z)²: e1 is a line, and e2 a constant."""
+    _hole("is_quadratic")
+
+
 def setting_at(setting: Any, j: int) -> Real:
     """A prior's or a box's value at coordinate j: one for all, or one each."""
     _hole("setting_at")

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from onlinevi.beliefs import Family
 from onlinevi.engine import Function, Kernel, compose, holes, layout, one_pass, reading, speedups
 from onlinevi.engine.speedups import Speedup
-from onlinevi.losses import Loss
+from onlinevi.losses import Loss, quick_expected
 from onlinevi.rules import NGVI, OGAEL, SVA, SVB, Implicit, Rule, ScaleNGVI
 
 
@@ -91,10 +91,11 @@ def kernel(
 def _loss_parts(loss: type[Loss], family: type[Family], features: Features) -> dict[Function, Function]:
     knows_flat = not (family.gaussian or features.missing)  # under a spread the loss must be computed to know
     return {
-        holes.expected: loss.expected,
+        holes.expected: quick_expected(loss),
         holes.valid_label: loss.valid_label,
         holes.odds: reading.even_odds if loss.odds is None else loss.odds,
         holes.is_flat: loss.is_flat if knows_flat else reading.never_flat,
+        holes.is_quadratic: reading.answer(loss.quadratic),
         holes.is_robust: reading.answer(features.robust),
     }
 

@@ -7,6 +7,7 @@ from onlinevi.losses.logistic import Logistic
 from onlinevi.losses.normal import POINT_MASS
 from onlinevi.losses.pinball import Pinball
 from onlinevi.losses.poisson import Poisson
+from onlinevi.losses.speedups import quick_expected
 from onlinevi.losses.squared import Squared
 
 __all__ = [
@@ -21,4 +22,5 @@ __all__ = [
     "Squared",
     "Target",
     "as_loss",
+    "quick_expected",
 ]

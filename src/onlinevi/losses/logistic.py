@@ -83,9 +83,10 @@ class Logistic(Loss):
 
     @staticmethod
     def odds(a: Real, v: Real) -> tuple[Real, Real]:
-        # The slope of the loss at a label is the probability of the other one: none is 1 minus a rounded number.
-        support = ns.maximum(expected(-1.0, a, v).slope, LEAST_PROBABILITY)
-        return support, ns.maximum(-expected(1.0, a, v).slope, LEAST_PROBABILITY)
+        # The slope of the loss at a label is the probability of the other one. Of the lesser, at most ½, all digits
+        # count, of the other those next to 1: so one expectation is enough.
+        lesser = ns.maximum(-expected(1.0, ns.absolute(a), v).slope, LEAST_PROBABILITY)
+        return ns.where(a > 0.0, 1.0 - lesser, lesser), ns.where(a > 0.0, lesser, 1.0 - lesser)
 
     @staticmethod
     def valid_label(y: Real, *parameters: Real) -> Real:
@@ -94,48 +95,70 @@ class Logistic(Loss):
     @staticmethod
     def expected(y: Real, a: Real, v: Real) -> Expected:
         centre = -y * a
-        distance = ns.absolute(centre)
         spread_out = v > POINT_MASS
         spread = ns.where(spread_out, v, 1.0)
-        variance = spread * spread
-        r = centre / spread
-        height = bump(r)
+        height = bump(centre / spread)
+        rest = with_exponentials(with_tails(centre, spread, height), centre, spread)
+        spread_law, point = with_kink(rest, centre, spread, height), at_point(centre)
+        value = ns.where(spread_out, spread_law.value, point.value)
+        slope = -y * ns.where(spread_out, spread_law.slope, point.slope)
+        return Expected(value, slope, ns.where(spread_out, spread_law.curvature, point.curvature))
 
-        # E[e^(−k|u|)] is near + far: u on the side of its centre, and beyond 0. Each is ½·e^(−r²/2)·e^(x²)erfc(x) for some x;
-        # where x < 0, up to k = limit, the near side is e^(−k·distance + k²v²/2) less the same with −x, which stays finite.
-        limit = distance / variance
-        offset, stride = SQRT_HALF * distance / spread, SQRT_HALF * spread
-        softplus = sigmoid = bell = 0.0  # no += below: on arrays it would change all three at once
-        for k in range(ORDER):
-            x = (k + 1.0) * stride - offset
-            near = ns.where(k + 1.0 < limit, -0.5, 0.5) * height * scaled_tail(ns.absolute(x), 1.0)
-            far = 0.5 * height * scaled_tail((k + 1.0) * stride + offset, 1.0)
-            softplus = softplus + SOFTPLUS[k] * (near + far)
-            sigmoid = sigmoid + SIGMOID[k] * (near - far)
-            bell = bell + BELL[k] * (near + far)
 
-        # Those exponentials, each from the one before: their exponents are quadratic in k. Where k·distance is large they are
-        # nothing, and their factors, which the compiler may multiply in another order, infinity times 0.
-        limit = ns.minimum(limit, 2.0 * LARGEST_EXPONENT / (1.0 + distance))
-        power = ns.exp(-distance + 0.5 * variance)
-        ratio = ns.exp(-distance + 1.5 * variance)
-        growth = ns.exp(ns.minimum(variance, LARGEST_EXPONENT))
-        for k in range(ORDER):
-            term = ns.where(k + 1.0 < limit, power, 0.0)
-            softplus = softplus + SOFTPLUS[k] * term
-            sigmoid = sigmoid + SIGMOID[k] * term
-            bell = bell + BELL[k] * term
-            power, ratio = power * ratio, ratio * growth
+# E[e^(−k|u|)] is near + far: u on the side of its centre, and beyond 0. Each is ½·e^(−r²/2)·e^(x²)erfc(x) for some x; where
+# x < 0, up to k = limit, the near side is e^(−k·distance + k²v²/2) less the same with −x, which stays finite.
 
-        above = cumulative(centre, spread, height)
-        kink = centre * above + spread * INV_SQRT_2PI * height
-        active = above + ns.where(centre > 0.0, -sigmoid, sigmoid)
-        # At a point: the same functions of t = e^(−|s|), by division.
-        t = ns.exp(-distance)
-        point_active = ns.where(centre > 0.0, 1.0, t) / (1.0 + t)
-        value = ns.where(spread_out, kink + softplus, ns.maximum(centre, 0.0) + ns.log1p(t))
-        slope = -y * ns.where(spread_out, active, point_active)
-        return Expected(value, slope, ns.where(spread_out, ns.maximum(bell, 0.0), t / ((1.0 + t) * (1.0 + t))))
+
+def with_tails(centre: Real, spread: Real, height: Real) -> Expected:
+    """What the tails add to the polynomials of the loss and of its derivatives; ``height`` is e^(−r²/2)."""
+    distance = ns.absolute(centre)
+    limit = distance / (spread * spread)
+    offset, stride = SQRT_HALF * distance / spread, SQRT_HALF * spread
+    softplus = sigmoid = bell = 0.0  # no += below: on arrays it would change all three at once
+    for k in range(ORDER):
+        x = (k + 1.0) * stride - offset
+        near = ns.where(k + 1.0 < limit, -0.5, 0.5) * height * scaled_tail(ns.absolute(x), 1.0)
+        far = 0.5 * height * scaled_tail((k + 1.0) * stride + offset, 1.0)
+        softplus = softplus + SOFTPLUS[k] * (near + far)
+        sigmoid = sigmoid + SIGMOID[k] * (near - far)
+        bell = bell + BELL[k] * (near + far)
+    return Expected(softplus, sigmoid, bell)
+
+
+def with_exponentials(tails: Expected, centre: Real, spread: Real) -> Expected:
+    """The same with those exponentials, of which there are none where distance ≤ v².
+
+    Each comes from the one before: their exponents are quadratic in k. Where k·distance is large they are nothing, and their
+    factors, which the compiler may multiply in another order, infinity times 0.
+    """
+    softplus, sigmoid, bell = tails
+    distance, variance = ns.absolute(centre), spread * spread
+    limit = ns.minimum(distance / variance, 2.0 * LARGEST_EXPONENT / (1.0 + distance))
+    power = ns.exp(-distance + 0.5 * variance)
+    ratio = ns.exp(-distance + 1.5 * variance)
+    growth = ns.exp(ns.minimum(variance, LARGEST_EXPONENT))
+    for k in range(ORDER):
+        term = ns.where(k + 1.0 < limit, power, 0.0)
+        softplus = softplus + SOFTPLUS[k] * term
+        sigmoid = sigmoid + SIGMOID[k] * term
+        bell = bell + BELL[k] * term
+        power, ratio = power * ratio, ratio * growth
+    return Expected(softplus, sigmoid, bell)
+
+
+def with_kink(rest: Expected, centre: Real, spread: Real, height: Real) -> Expected:
+    """The same with max(0, u)."""
+    above = cumulative(centre, spread, height)
+    kink = centre * above + spread * INV_SQRT_2PI * height
+    active = above + ns.where(centre > 0.0, -rest.slope, rest.slope)
+    return Expected(kink + rest.value, active, ns.maximum(rest.curvature, 0.0))
+
+
+def at_point(u: Real) -> Expected:
+    """log(1 + e^u) and its derivatives: the same functions of t = e^(−|u|), by division."""
+    t = ns.exp(-ns.absolute(u))
+    value = ns.maximum(u, 0.0) + ns.log1p(t)
+    return Expected(value, ns.where(u > 0.0, 1.0, t) / (1.0 + t), t / ((1.0 + t) * (1.0 + t)))
 
 
 def fill_scores(means: Any, stds: Any, scores: Any) -> None:
@@ -147,4 +170,6 @@ def fill_scores(means: Any, stds: Any, scores: Any) -> None:
 
 @cache
 def _score_kernel() -> Kernel:
-    return compose(fill_scores, {expected: Logistic.expected, odds: Logistic.odds})
+    from onlinevi.losses.speedups import quick_expected
+
+    return compose(fill_scores, {expected: quick_expected(Logistic), odds: Logistic.odds})

@@ -2,8 +2,8 @@
 
     prediction = start − pull·e1(prediction, spread),   growth = rate·e2(prediction, spread),   spread² = V(growth) + missing
 
-They are the stationary point of a strictly convex function, so there is one solution. Quasi-Newton steps find it in a few
-evaluations of the loss; where they do not settle, bracketing does, always.
+They are the stationary point of a strictly convex function, so there is one solution. Newton's steps on a model of e2 that is
+learned on the way find it in a few evaluations of the loss; where they do not settle, bracketing does, always.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from onlinevi.engine import Event, Expected, Moments, Real, Slopes, ns
-from onlinevi.engine.holes import cast, expected, in_float32, variance_after
+from onlinevi.engine.holes import cast, expected, in_float32, is_quadratic, variance_after
 
-QUASI_NEWTON_STEPS = 12
+MODEL_STEPS = 16
 BISECTIONS = 200
 ROUNDING = 4e-16
 SETTLED = 1e-11
@@ -25,8 +25,18 @@ FOUND = 1e-14
 """The same for Newton steps and for brackets, which only the slow way takes."""
 LARGEST_LOG = 600.0
 """The precision grows by e^600 at most: far beyond what a float can tell from infinite."""
-NEAR = 1e-3
-"""From here on the tangent is moved along."""
+LONGEST = 2.0
+"""A first step is no longer than this, in spreads and in log(1 + growth·most), and no later one in the latter."""
+LENGTHENED = 3.0
+"""A step that was good may be followed by one so many times as long."""
+LEAST_CHANGE = 1e-2
+"""How much a model holds on to what it was, beside what two evaluations say of it."""
+STEEPEST, MOST_BENT = 6.0, 20.0
+"""What a model learns of a long step is no more than this."""
+STRAIGHT = 0.3
+"""A prediction that changes log e2 by less than this leaves e1 a line."""
+NO_LOGARITHM = 0.1
+"""2x/(2 + x) serves as log(1 + x) here: both are 0 at 0, as steep, and as bent."""
 TANGENT_HOLDS = 1e-8
 """A hyperbola that touches V is off by the square of the distance: below rounding within this."""
 COARSENESS = math.sqrt(2.0**29)
@@ -78,55 +88,175 @@ def touching(views: Any, rows: Any, event: Event, law: Moments, growth: Real) ->
     return Tangent(growth, np.float64(variance), np.float64(decay / variance))
 
 
-def balanced(problem: Problem, views: Any, rows: Any, event: Event, law: Moments, seen: Slopes, parameters: Any) -> Balance:
-    """The solution by Broyden's method, from the belief before the step on, whose slopes were seen already.
+class Model(NamedTuple):
+    """e2 around an evaluation: log e2 is linear in the prediction and in the logarithm of the squared spread.
 
-    The derivatives of e2 are not at hand: they are learned from its differences.
+    E is convex in prediction and spread together, so 1 + 2·bend ≥ (tilt·spread)², with equality at every spread for a loss
+    made of two lines. So the steps that follow are downhill, and their determinant is at least ½.
     """
-    prediction, growth, spread = problem.start, 0.0, ns.sqrt(problem.most + problem.missing_variance)
-    loss = Expected(0.0, seen.slope, seen.curvature)
-    rise = problem.rate * seen.curvature * problem.most
-    if ns.maximum(ns.absolute(problem.pull * seen.slope) / spread, rise) <= SETTLED:  # nothing moves so far as to change them
-        return Balance(prediction, problem.rate * seen.curvature, true_slope(problem, prediction, loss, 0.0))
-    tangent = Tangent(0.0, problem.most, problem.most)  # near enough for small steps; on the way it is taken anew
-    if rise > NEAR:
-        tangent = touching(views, rows, event, law, problem.rate * seen.curvature)
-    off, missing = problem.pull * seen.slope, -problem.rate * seen.curvature
-    pp, pg, gp, gg = 1.0 + problem.pull * seen.curvature, 0.0, 0.0, 1.0
-    for _ in range(QUASI_NEWTON_STEPS):
-        determinant = pp * gg - pg * gp
-        step, rise = (pg * missing - gg * off) / determinant, (gp * off - pp * missing) / determinant
-        wide, tall = ns.absolute(prediction) + spread, 1.0 + growth * problem.most
-        move = ns.maximum(ns.absolute(step) / wide, ns.absolute(rise) * problem.most / tall)
-        if move <= SETTLED:
-            # What was learned may be wrong, and a wrong step short: what is known must say so too, and the tangent hold.
-            left = ns.absolute(off) / (wide * (1.0 + problem.pull * loss.curvature))
-            shortfall = ns.absolute(missing) * problem.most / tall
-            away = (growth - tangent.growth) * tangent.decay / coarseness()
-            if ns.maximum(left, shortfall) > 10.0 * SETTLED:
-                break
-            if away * away <= 10.0 * SETTLED:
-                drift = pg * rise / problem.pull
-                return Balance(prediction + step, growth + rise, true_slope(problem, prediction, loss, drift))
-        rise = ns.maximum(rise, -0.9 * growth)
-        prediction, growth = prediction + step, growth + rise
-        if move <= NEAR and ns.absolute(growth - tangent.growth) * tangent.decay > TANGENT_HOLDS * coarseness():
-            tangent = touching(views, rows, event, law, growth)
-        spread = spread_at(tangent, problem, growth)
+
+    tilt: Real
+    """∂log e2/∂prediction."""
+    bend: Real
+    """∂log e2/∂log spread²."""
+
+
+class Place(NamedTuple):
+    """Where the loss was evaluated, and what is missing there."""
+
+    prediction: Real
+    growth: Real
+    spread: Real
+    slope: Real
+    curvature: Real
+    off: Real
+    """prediction − start + pull·e1."""
+    short: Real
+    """log(1 + growth·most) − log(1 + rate·e2·most)."""
+
+
+class Jacobian(NamedTuple):
+    """The derivatives of ``off`` and ``short`` by the prediction and by log(1 + growth·most)."""
+
+    pp: Real
+    pg: Real
+    gp: Real
+    gg: Real
+
+
+def balanced(problem: Problem, views: Any, rows: Any, event: Event, law: Moments, seen: Slopes, parameters: Any) -> Balance:
+    """The solution by Newton's method in the prediction and log(1 + growth·most), from the belief before the step on.
+
+    ∂e1/∂prediction is e2. The derivatives of e2 are not at hand: a model learns them from its differences, and from those of
+    e1, for ∂e1/∂spread² = ½·∂e2/∂prediction.
+    """
+    spread = ns.sqrt(problem.most + problem.missing_variance)
+    risen = problem.rate * seen.curvature * problem.most
+    if ns.maximum(ns.absolute(problem.pull * seen.slope) / spread, risen) <= SETTLED:  # nothing moves so far as to change them
+        here = Expected(0.0, seen.slope, seen.curvature)
+        return Balance(problem.start, problem.rate * seen.curvature, true_slope(problem, problem.start, here, 0.0))
+    place = Place(problem.start, 0.0, spread, seen.slope, seen.curvature, problem.pull * seen.slope, -risen / (1.0 + risen))
+    tangent, model = Tangent(0.0, problem.most, problem.most), Model(0.0, 0.0)
+    jacobian = Jacobian(1.0 + problem.pull * seen.curvature, 0.0, 0.0, 1.0)
+    # The first step knows nothing of e2's changes: growth = rate·e2, without a logarithm where it is short.
+    step, growth = -place.off / jacobian.pp, problem.rate * seen.curvature
+    size = length = ns.maximum(ns.absolute(step) / spread, risen)
+    if length > LONGEST and not is_quadratic():
+        rise = ns.log1p(risen)
+        size = ns.maximum(ns.absolute(step) / spread, rise)
+        length = ns.minimum(size, LONGEST)
+        step, growth = step * (length / size), (ns.exp(rise * (length / size)) - 1.0) / problem.most
+    reach = LONGEST
+    for _ in range(MODEL_STEPS):
+        touched = tangent
+        if ns.absolute(growth - tangent.growth) * tangent.decay > TANGENT_HOLDS * coarseness():
+            touched = touching(views, rows, event, law, growth)
+        prediction, spread = place.prediction + step, spread_at(touched, problem, growth)
         loss = expected(problem.y, prediction, spread, *parameters)
-        off_before, missing_before = off, missing
-        off = prediction - problem.start + problem.pull * loss.slope
-        missing = growth - problem.rate * loss.curvature
-        if not ns.isfinite(off + missing):
-            break
-        # In units of the spread and of the decay, a step in either scalar counts alike.
-        p, g = step / (spread * spread), rise * tangent.decay * tangent.decay
-        size = step * p + rise * g
-        if move > SETTLED:  # else it is rounding that would be learned
-            error, other = off - off_before - (pp * step + pg * rise), missing - missing_before - (gp * step + gg * rise)
-            pp, pg = pp + error * p / size, pg + error * g / size
-            gp, gg = gp + other * p / size, gg + other * g / size
+        new = placed(problem, prediction, growth, spread, loss)
+        grown = 1.0 + growth * problem.most
+        step, rise = newton(jacobian, new)
+        wide = ns.absolute(prediction) + spread
+        if ns.maximum(ns.absolute(step) / wide, ns.absolute(rise)) <= SETTLED:
+            # What was learned may be wrong, and a wrong step short: what is known must say so too.
+            left = ns.absolute(new.off) / (wide * (1.0 + problem.pull * loss.curvature))
+            if ns.maximum(left, ns.absolute(new.short)) <= 10.0 * SETTLED:
+                drift = jacobian.pg * rise / problem.pull
+                growth += rise * grown / problem.most
+                return Balance(prediction + step, growth, true_slope(problem, prediction, loss, drift))
+        left = ns.maximum(ns.absolute(step) / place.spread, ns.absolute(rise))
+        if not ns.isfinite(new.off + new.short):
+            reach = 0.25 * length
+        else:
+            model = learned(model, place, new)
+            if left < size:
+                place, tangent, reach = new, touched, ns.maximum(reach, LENGTHENED * length)
+            else:  # the step went too far: try a shorter one, by what it has shown
+                reach = 0.5 * length
+        jacobian = jacobian_at(problem, tangent, model, place)
+        step, rise = newton(jacobian, place)
+        size = ns.maximum(ns.absolute(step) / place.spread, ns.absolute(rise))
+        if ns.absolute(model.tilt * step) > STRAIGHT:
+            step = bowed(problem, model, place, jacobian.pg * rise, step)
+        length = ns.maximum(ns.absolute(step) / place.spread, ns.absolute(rise))
+        if length > reach or ns.absolute(rise) > LONGEST:
+            shorter = ns.minimum(1.0, ns.minimum(reach / length, LONGEST / ns.absolute(rise)))
+            step, rise, length = shorter * step, shorter * rise, shorter * length
+        grown = 1.0 + place.growth * problem.most
+        gain = rise * (1.0 + rise * (0.5 + rise / 6.0))
+        if ns.absolute(rise) > NO_LOGARITHM:
+            gain = ns.exp(rise) - 1.0
+        growth = ns.maximum(place.growth + gain * grown / problem.most, 0.1 * place.growth)
     return bracketed(problem, views, rows, event, law, parameters)
+
+
+def placed(problem: Problem, prediction: Real, growth: Real, spread: Real, loss: Expected) -> Place:
+    off = prediction - problem.start + problem.pull * loss.slope
+    risen = problem.rate * loss.curvature * problem.most
+    lack = growth * problem.most - risen
+    short = 2.0 * lack / (2.0 + risen + growth * problem.most)
+    if ns.absolute(short) > NO_LOGARITHM:
+        short = ns.log1p(lack / (1.0 + risen))
+    return Place(prediction, growth, spread, loss.slope, loss.curvature, off, short)
+
+
+def newton(jacobian: Jacobian, place: Place) -> tuple[Real, Real]:
+    """The step in the prediction, and that in log(1 + growth·most)."""
+    pp, pg, gp, gg = jacobian
+    determinant = pp * gg - pg * gp
+    return (pg * place.short - gg * place.off) / determinant, (gp * place.off - pp * place.short) / determinant
+
+
+def jacobian_at(problem: Problem, tangent: Tangent, model: Model, place: Place) -> Jacobian:
+    """The derivatives by the model."""
+    scale = 1.0 + tangent.decay * (place.growth - tangent.growth)
+    fall = tangent.variance * tangent.decay / (scale * scale) * (1.0 / problem.most + place.growth)
+    risen, stiffness = problem.rate * place.curvature * problem.most, problem.pull * place.curvature
+    share = risen / (1.0 + risen)
+    pg, gg = -0.5 * stiffness * model.tilt * fall, 1.0 + share * model.bend * fall / (place.spread * place.spread)
+    return Jacobian(1.0 + stiffness, pg, -share * model.tilt, gg)
+
+
+def learned(model: Model, old: Place, new: Place) -> Model:
+    """The model that says what was seen between two places, and else as little as can be:
+
+    log e2 changes by tilt·Δprediction + bend·Δlog spread², e1 by e2·Δprediction + ½·e2·tilt·Δspread².
+    """
+    squares, curvature = 0.5 * (old.spread * old.spread + new.spread * new.spread), 0.5 * (old.curvature + new.curvature)
+    if not curvature > 0.0:
+        return model
+    # In units of the spread. The logarithms are those of near numbers: of others they are at most 2, which is far enough.
+    spread = ns.sqrt(squares)
+    unit, relative = 1.0 / spread, 1.0 / curvature
+    tilt, moved = model.tilt * spread, (new.prediction - old.prediction) * unit
+    widened = (new.spread - old.spread) * (new.spread + old.spread) * (unit * unit)
+    half = 0.5 * widened
+    other = (new.curvature - old.curvature) * relative - moved * tilt - widened * model.bend
+    error = (new.slope - old.slope) * (relative * unit) - moved - half * tilt
+    least = LEAST_CHANGE * LEAST_CHANGE * (moved * moved + widened * widened)
+    tt, tb, bb = half * half + moved * moved + least, moved * widened, widened * widened + least
+    determinant = tt * bb - tb * tb
+    if not determinant > 0.0:
+        return model
+    by_tilt, by_bend = half * error + moved * other, widened * other
+    tilt += (bb * by_tilt - tb * by_bend) / determinant
+    bend = model.bend + (tt * by_bend - tb * by_tilt) / determinant
+    tilt = ns.minimum(ns.maximum(tilt, -STEEPEST), STEEPEST)
+    return Model(tilt * unit, ns.maximum(ns.minimum(bend, MOST_BENT), 0.5 * tilt * tilt - 0.5))
+
+
+def bowed(problem: Problem, model: Model, place: Place, widening: Real, step: Real) -> Real:
+    """The step in the prediction with e2 an exponential on the way, where it is long: e1 grows by e2·(e^(tilt·step) − 1)/tilt.
+
+    ``widening`` is what the change of the spread adds to ``off``.
+    """
+    stiffness, reach = problem.pull * place.curvature, 1.0 / ns.absolute(model.tilt)
+    step = ns.where(model.tilt * step > 1.0, ns.where(step > 0.0, reach, -reach), step)
+    for _ in range(3):
+        power = ns.exp(model.tilt * step)
+        off = place.off + widening + step + stiffness * (power - 1.0) / model.tilt
+        step -= off / (1.0 + stiffness * power)
+    return step
 
 
 def true_slope(problem: Problem, prediction: Real, loss: Expected, drift: Real) -> Real:

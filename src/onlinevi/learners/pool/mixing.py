@@ -9,7 +9,7 @@ import numpy as np
 
 from onlinevi.engine import RECORD, Function, Kernel, Real, Vector, compose, ns, rate_at
 from onlinevi.engine.holes import expected, odds, valid_label
-from onlinevi.losses import Loss
+from onlinevi.losses import Loss, quick_expected
 
 # The head of a packed state. Behind it lie, a number for each learner: total losses, log-weights where a share is dealt out,
 # and the shifts and sizes of residuals where quantiles are pooled.
@@ -98,7 +98,7 @@ def believed_at(loss: Loss, a: Vector, v: Vector) -> Vector:
 @cache
 def _believe(loss: type[Loss]) -> Kernel:
     assert loss.odds is not None
-    return compose(believe, {expected: loss.expected, odds: loss.odds})
+    return compose(believe, {expected: quick_expected(loss), odds: loss.odds})
 
 
 def log_odds(support: Real, against: Real) -> Real:
@@ -329,4 +329,4 @@ def kernel(loss: type[Loss], by_probability: bool, by_chi_square: bool) -> Kerne
     if loss.odds is not None:
         pooled[odds] = loss.odds
     pooled |= {weigh: level_off, price: spread_price} if by_chi_square else {weigh: temper_all, price: no_price}
-    return compose(mix, {expected: loss.expected, valid_label: loss.valid_label, **pooled})
+    return compose(mix, {expected: quick_expected(loss), valid_label: loss.valid_label, **pooled})
