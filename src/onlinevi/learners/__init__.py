@@ -6,7 +6,7 @@ from onlinevi.learners import store
 from onlinevi.learners.base import BadRow, Learner, Wrapped
 from onlinevi.learners.calibrate import Calibrate, CalibrateState
 from onlinevi.learners.calibration import Bands, Calibrated, Calibration
-from onlinevi.learners.choice import choose, family_of, loss_of, losses_of, rule_of
+from onlinevi.learners.choice import choose, family_of, loss_of, losses_of, map_of, rule_of
 from onlinevi.learners.default import Auto, AutoState, auto
 from onlinevi.learners.described import CheckpointError, Described, Stored
 from onlinevi.learners.event_buffer import EventBuffer, StateBuffer, buffer_for
@@ -122,6 +122,7 @@ __all__ = [
     "load",
     "loss_of",
     "losses_of",
+    "map_of",
     "moments_of",
     "next_rate",
     "normalised",

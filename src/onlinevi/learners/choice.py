@@ -11,6 +11,7 @@ from onlinevi.learners.base import Learner
 from onlinevi.learners.calibrate import Calibrate
 from onlinevi.learners.calibration import Calibration
 from onlinevi.learners.default import Auto
+from onlinevi.learners.expand import Beside, Expand, FeatureMap
 from onlinevi.learners.inputs import Inputs
 from onlinevi.learners.linear import Linear
 from onlinevi.learners.prepare import Prepare
@@ -71,6 +72,22 @@ def family_of(name: str, rule: str) -> Family:
     return made
 
 
+def map_of(given: str, rule: str) -> FeatureMap:
+    """The feature map that a name stands for, as it is by default; of several names at commas, all beside each other."""
+    if rule == "auto":
+        raise ValueError(f"expand={given!r}: auto chooses its columns itself; leave expand out, or choose one rule")
+    found = tuple(_made_map(name.strip()) for name in given.split(","))
+    return found[0] if len(found) == 1 else Beside(found)
+
+
+def _made_map(name: str) -> FeatureMap:
+    kind = look_up(FeatureMap, name, "expand")
+    try:
+        return kind()
+    except TypeError as error:
+        raise ValueError(f"expand={name!r} cannot be made by its name ({error}): give it a default for every field") from error
+
+
 def _fits(rule: Rule, family: Family) -> bool:
     try:
         Linear(Squared(), rule, family)
@@ -80,7 +97,12 @@ def _fits(rule: Rule, family: Family) -> bool:
 
 
 def choose(
-    loss: Loss, rule: str | Rule, family: Family | None, inputs: Inputs | None, coverage: float | None = None
+    loss: Loss,
+    rule: str | Rule,
+    family: Family | None,
+    inputs: Inputs | None,
+    coverage: float | None = None,
+    expand: FeatureMap | None = None,
 ) -> Learner[Any]:
     """The learner that these parameters ask for; ``coverage`` is for numbers, whose intervals are calibrated."""
     inputs = Inputs() if inputs is None else inputs
@@ -89,9 +111,12 @@ def choose(
     if isinstance(rule, str) and rule == "auto":
         if family is not None:
             raise ValueError(f'family={family}: rule="auto" chooses its families itself; leave family out, or give a rule')
+        if expand is not None:
+            raise ValueError(f'expand={expand}: rule="auto" chooses its columns itself; leave expand out, or give a rule')
         return Auto(loss, inputs) if coverage is None else Auto(loss, inputs, coverage)
     own = rule_of(rule)
     if family is None and own.takes_any_unit:
         family = MeanField(box=None)
-    prepared = Prepare(inputs, Linear(loss, own, family, average=False, missing=inputs.missing))
+    leaf = Linear(loss, own, family, average=False, missing=inputs.missing)
+    prepared = Prepare(inputs, leaf if expand is None else Expand(expand, leaf, intercept=inputs.intercept))
     return prepared if coverage is None else Calibrate(Calibration(coverage), prepared)

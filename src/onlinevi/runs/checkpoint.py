@@ -111,7 +111,7 @@ def job_after(path: Path, settings: Settings, rejected: Rejected) -> Job:
 
 def _check_imported(settings: dict[str, Any]) -> None:
     """Refuse to import what a file names: nothing in a file is run."""
-    for argument in ("loss", "rule", "family"):
+    for argument in ("loss", "rule", "family", "expand"):
         module, colon, _ = str(settings.get(argument)).partition(":")
         if colon and module not in sys.modules:
             raise CheckpointError(

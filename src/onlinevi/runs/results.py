@@ -69,6 +69,7 @@ def _head(job: Job) -> Head:
     sentence = f"Predict {job.settings.target}{what} from {columns} {'column' if columns == 1 else 'columns'}"
     settings = {"learner": job.settings.rule, "loss": str(job.learner.loss), "missing values": job.settings.missing}
     settings |= {"family": job.settings.family} if job.settings.family else {}
+    settings |= {"features": job.settings.expand} if job.settings.expand else {}
     settings |= {"delay": f"{job.settings.delay} rows"} if job.settings.delay else {}
     source = Source(" + ".join(map(str, job.merged)) or "?")
     if position is not None:
@@ -171,7 +172,7 @@ def _throughput(job: Job) -> ThroughputCurve | None:
 
 
 def _posterior(job: Job) -> PosteriorPath | None:
-    if job.state is None:
+    if job.state is None or job.state.space is not None:  # of features, whose weights are not to be read one by one
         return None
     shape = len(job.state.by_class()), job.schema.width
     if math.prod(shape) > WIDEST:

@@ -13,6 +13,7 @@ from onlinevi.adapters.cli.options import (
     OF_YOURS,
     SETTINGS,
     Commands,
+    add_expand,
     add_family,
     add_import,
     add_settings,
@@ -58,6 +59,7 @@ def add(commands: Commands) -> None:
     )
     rule.add_argument("--auto", dest="rule", action="store_const", const="auto", help="the same as --rule auto")
     add_family(learner)
+    add_expand(learner)
     add_import(learner)
     learner.add_argument(
         "--from",
@@ -178,10 +180,10 @@ def _run(options: argparse.Namespace) -> int:
 def _settings(options: argparse.Namespace) -> Settings:
     """What the options ask for; behind a model its own, and none that are others."""
     if options.after is None:
-        return replace(settings_of(options, options.rule, options.family), prepare_like=options.prepare_like)
+        return replace(settings_of(options, options.rule, options.family, options.expand), prepare_like=options.prepare_like)
     first, end = options.rows
     kept = load_job(options.after).settings
-    for name in (*SETTINGS, "rule", "family", "prepare_like"):
+    for name in (*SETTINGS, "rule", "family", "expand", "prepare_like"):
         asked, was = getattr(options, name), getattr(kept, name)
         if asked not in (was, options.unset(name)):
             raise ValueError(

@@ -168,7 +168,7 @@ class Space:
 
     def __str__(self) -> str:
         beside = " beside the columns" if self.keep else ""
-        return f"{self.width} features, {self.map}{beside}"
+        return f"{self.width} features ({self.map}{beside})"
 
 
 @lru_cache(maxsize=64)
