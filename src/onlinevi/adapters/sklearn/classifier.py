@@ -31,8 +31,9 @@ class OnlineVIClassifier(ClassifierMixin, OnlineVIEstimator):  # type: ignore[mi
 
     ``loss`` is "logistic", "hinge", or a loss object. ``rule="auto"`` runs ``Auto``; else a rule object or one of "implicit",
     "ngvi", "svb", "sva", "oga-el", "oga", with its ``family`` of beliefs. ``inputs`` says how rows are prepared, ``expand``
-    which features a rule is given beside their columns, as ``Fourier()``. ``epochs`` beyond one go over the rows again, shuffled by ``random_state``: every row then counts more than once, and beliefs are
-    narrower than the data warrant. Of more than two classes each has a learner of its own, against the rest.
+    which features a rule is given beside their columns, as ``Fourier()``. ``epochs`` beyond one go over the rows again,
+    shuffled by ``random_state``: every row then counts more than once, and beliefs are narrower than the data warrant. Of more
+    than two classes each has a learner of its own, against the rest.
 
     >>> import numpy as np
     >>> from onlinevi.sklearn import OnlineVIClassifier

@@ -125,7 +125,7 @@ class OnlineVIEstimator(BaseEstimator, ABC):  # type: ignore[misc]
             raise AttributeError("unit_rows=True divides each row by its length: no weights of the data exist")
         if self.state_.space is not None:
             raise AttributeError(
-                f"the weights are those of {self.state_.space}, state_.mean: none of the data's columns exist"
+                f"the weights are those of {self.state_.space}, state_.mean: there are none of the columns"
             )
         return [inputs.raw_weights(state.inputs, state.mean, state.std) for state in self.state_.by_class()]
 
