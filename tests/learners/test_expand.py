@@ -78,7 +78,8 @@ def assert_holds(learner: ovi.Expand, state: Any, X: np.ndarray, y: np.ndarray) 
     regrets = live.loss - learner.loss(y, points @ features.T).value.sum(axis=1)
     assert (regrets <= live.against(points) + live.rounding()).all()
     assert live.loss - live.count * best.value <= live.regret + live.rounding()
-    assert live.space == str(state.space) and live.space in repr(live)
+    assert live.space == str(state.space)
+    assert live.space in repr(live)
 
 
 @pytest.mark.parametrize("adversary", OBLIVIOUS, ids=lambda own: own.__name__)
@@ -116,7 +117,7 @@ def test_no_adversary_that_sees_the_decision_breaks_it(loss: ovi.Loss) -> None:
 def test_the_certificate_of_a_pool_names_its_features_too() -> None:
     X, y = bent()
     learner = ovi.Prepare(ovi.Inputs(), ovi.Expand(ovi.Fourier(4), ovi.Pool([NUMBERS], rate=1.0)))
-    state, trace = learner.update_many(learner.init(3), X, y)
+    _state, trace = learner.update_many(learner.init(3), X, y)
     assert certificate(trace).space == "8 features (Fourier(count=4, scale=1.0, seed=0, kernel='gaussian') beside the columns)"
     assert certificate(ovi.learn(X, y, loss=ovi.Hinge(), rule=ovi.SVB())).space == ""
 
@@ -161,7 +162,9 @@ def test_a_state_widened_is_as_if_the_columns_had_been_0(one: ovi.FeatureMap) ->
         np.testing.assert_allclose(late.mean, early.mean, rtol=1e-12, atol=1e-13)
         np.testing.assert_allclose(late.std, early.std, rtol=1e-12)
         after, _ = learner.update_many(late, X, y)
-        assert after.count == 60 and after.space.start == 2 and after.width == 3
+        assert after.count == 60
+        assert after.space.start == 2
+        assert after.width == 3
         with pytest.raises(ValueError, match="none can leave"):
             learner.widen(late, 2)
 
@@ -173,7 +176,8 @@ def test_files_hold_the_map_and_the_columns_it_began_with(one: ovi.FeatureMap, t
     state = learner.widen(state, 3)
     ovi.save(tmp_path / "m.ovi", learner, state)
     saved = ovi.load(tmp_path / "m.ovi")
-    assert saved.learner == learner and saved.state.space == state.space
+    assert saved.learner == learner
+    assert saved.state.space == state.space
     ours, theirs = learner.update_many(state, X, y)[0], saved.learner.update_many(saved.state, X, y)[0]
     assert ours.alone().array.tobytes() == theirs.alone().array.tobytes()
     with pytest.raises(CheckpointError, match="another learner"):
@@ -225,7 +229,8 @@ def test_columns_matter_by_the_features_that_they_are_part_of() -> None:
     learner = ovi.Prepare(ovi.Inputs(), ovi.Expand(ovi.Products(), FULL))
     state, _ = learner.update_many(learner.init(4), X, y)
     sizes = state.space.by_column(np.abs(state.mean))
-    assert sizes.shape == (4,) and sizes[:2].min() > 3.0 * sizes[2:].max()
+    assert sizes.shape == (4,)
+    assert sizes[:2].min() > 3.0 * sizes[2:].max()
     names, mean = state.space.names(list("abcd")), np.abs(state.mean)
     of_a = mean[names.index("a")] + mean[names.index("a²")] + 0.5 * sum(mean[names.index(f"a·{b}")] for b in "bcd")
     assert sizes[0] == pytest.approx(of_a)
@@ -286,7 +291,8 @@ def test_estimators_take_a_map() -> None:
 
     X, y = bent(300, dim=2)
     model = OnlineVIRegressor(rule="implicit", family=ovi.FullCovariance(box=None), expand=ovi.Products()).fit(X, y)
-    assert np.mean(model.predict(X) * y > 0.0) > 0.85 and not hasattr(model, "coef_")
+    assert np.mean(model.predict(X) * y > 0.0) > 0.85
+    assert not hasattr(model, "coef_")
     assert model.state_.space.width == 6
     with pytest.raises(ValueError, match="leave expand out"):
         OnlineVIClassifier(expand=ovi.Products()).fit(X, y)

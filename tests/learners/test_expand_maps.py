@@ -1,4 +1,4 @@
-"""Feature maps against their definitions: kernels, orthogonality, explicit loops, partitions, and what a column that joins does."""
+"""Feature maps against their definitions: kernels, explicit loops, partitions; and what a column that joins does to them."""
 
 from __future__ import annotations
 
@@ -42,7 +42,8 @@ def rows(count: int, dim: int, seed: int = 0) -> np.ndarray:
 def test_a_row_has_the_same_bits_in_any_block(one: ovi.FeatureMap) -> None:
     Z = rows(257, 4)
     whole = dense(one.features(Z, 4))
-    assert whole.shape == (257, len(one.since(4, 4))) and np.isfinite(whole).all()
+    assert whole.shape == (257, len(one.since(4, 4)))
+    assert np.isfinite(whole).all()
     for size in (1, 2, 7, 64):
         parts = [dense(one.features(Z[low : low + size], 4)) for low in range(0, 257, size)]
         assert np.concatenate(parts).tobytes() == whole.tobytes(), size
@@ -118,7 +119,7 @@ def test_a_tuple_of_scales_is_the_mean_of_their_kernels() -> None:
     Z = rows(2, 2)
     far = np.linalg.norm(Z[0] - Z[1])
     one, other = ovi.Fourier(40_000, (0.5, 2.0)).features(Z, 2)
-    assert abs(one @ other / 40_000 - 0.5 * (np.exp(-2.0 * far**2) + np.exp(-far**2 / 8.0))) < 0.01
+    assert abs(one @ other / 40_000 - 0.5 * (np.exp(-2.0 * far**2) + np.exp(-(far**2) / 8.0))) < 0.01
 
 
 def test_directions_are_orthogonal_block_by_block_and_of_the_lengths_of_gaussians() -> None:
@@ -138,7 +139,8 @@ def test_orthogonal_waves_estimate_the_kernel_better() -> None:
     x *= np.sqrt(d / 2.0) / np.linalg.norm(x)
     spread = []
     for start in (d, 1):  # orthogonal among 16 columns; of one column at the start, only lengths are kept
-        own = [np.cos(x @ ovi.Fourier(2 * d, np.sqrt(d / start), seed=seed).frequencies(start, d)).mean() for seed in range(60)]
+        waves = [ovi.Fourier(2 * d, np.sqrt(d / start), seed=seed).frequencies(start, d) for seed in range(60)]
+        own = [np.cos(x @ w).mean() for w in waves]
         spread.append(np.std(own))
         assert abs(np.mean(own) - np.exp(-0.5)) < 4.0 * np.std(own) / np.sqrt(60)
     assert spread[0] < 0.6 * spread[1]
@@ -164,13 +166,15 @@ def test_products_are_those_of_an_explicit_loop(order: int) -> None:
 
 def test_hashed_products_add_up_to_all_and_no_bucket_is_preferred() -> None:
     hashed, Z = ovi.Products(buckets=64, seed=1), rows(5, 40)
-    places, signs = hashed._dealt(np.array([(i, j) for j in range(40) for i in range(j + 1)]))
+    pairs = [(i, j) for j in range(40) for i in range(j + 1)]
+    places, signs = hashed._dealt(np.array(pairs))
     expected = np.zeros((5, 64))
-    for k, (i, j) in enumerate((i, j) for j in range(40) for i in range(j + 1)):
-        expected[:, places[k]] += signs[k] * Z[:, i] * Z[:, j]
+    for (first, second), place, sign in zip(pairs, places, signs, strict=True):
+        expected[:, place] += sign * Z[:, first] * Z[:, second]
     np.testing.assert_allclose(hashed.features(Z, 40), expected, atol=1e-12)
     held = np.bincount(places, minlength=64)
-    assert held.min() > 0 and ((held - 820 / 64) ** 2 / (820 / 64)).sum() < 110.0, "χ² of 63 degrees: p > 0.0002"
+    assert held.min() > 0
+    assert ((held - 820 / 64) ** 2 / (820 / 64)).sum() < 110.0, "χ² of 63 degrees: p > 0.0002"
     assert abs(signs.sum()) < 4.0 * np.sqrt(820)
     unbiased = [
         np.prod([ovi.Products(buckets=16, seed=seed).features(Z[k : k + 1], 40)[0] for k in (0, 1)], axis=0).sum()
@@ -206,7 +210,8 @@ def test_leaves_are_cells_that_hold_every_row_once() -> None:
         inside = Z[leaves[:, tree, leaf] == 1.0]
         if len(inside):
             low, high = inside.min(axis=0), inside.max(axis=0)
-            assert ((Z >= low) & (Z <= high)).all(axis=1).sum() == len(inside), "a cell is a box, and no other row lies in it"
+            within = np.clip(Z, low, high) == Z
+            assert within.all(axis=1).sum() == len(inside), "a cell is a box, and no other row lies in it"
 
 
 @pytest.mark.parametrize(

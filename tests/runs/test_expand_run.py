@@ -40,7 +40,8 @@ def test_a_run_stopped_and_resumed_ends_with_the_same_bits(expand: str, tmp_path
     assert main([*call, "--checkpoint", str(tmp_path / "whole.ovi"), "--bad-rows", "skip"]) == 0
     assert bits(tmp_path / "m.ovi") == bits(tmp_path / "whole.ovi")
     job = load_job(tmp_path / "m.ovi")
-    assert job.settings.expand == expand and job.state.space.dim > job.state.space.start + 1
+    assert job.settings.expand == expand
+    assert job.state.space.dim > job.state.space.start + 1
     assert main([*call[:2], *LEARNER, "--checkpoint", str(tmp_path / "m.ovi"), "--resume"]) == 2, "without the map"
 
 
@@ -51,14 +52,17 @@ def test_what_is_told_of_a_run_speaks_of_features_and_columns(tmp_path: Path, ca
     capsys.readouterr()
     assert main(["info", str(tmp_path / "o" / "model.ovi"), "--json"]) == 0
     facts: dict[str, Any] = json.loads(capsys.readouterr().out)
-    assert facts["features"] == ["intercept", "a", "a²", "b", "a·b", "b²"] and len(facts["mean"]) == 6
-    assert {one["name"] for one in facts["weights"]} == {"a", "b"} and all(one["importance"] > 0.0 for one in facts["weights"])
+    assert facts["features"] == ["intercept", "a", "a²", "b", "a·b", "b²"]
+    assert len(facts["mean"]) == 6
+    assert {one["name"] for one in facts["weights"]} == {"a", "b"}
+    assert all(one["importance"] > 0.0 for one in facts["weights"])
     assert "6 features (Products(order=2" in facts["certificate"]["sentence"]
     assert main(["info", str(tmp_path / "o" / "model.ovi")]) == 0
     assert "How much each column matters" in capsys.readouterr().out
     assert main(["predict", str(tmp_path / "o" / "model.ovi"), str(tmp_path / "rows.csv")]) == 0
     document = json.loads((tmp_path / "o" / "run.json").read_text())
-    assert document["head"]["settings"]["features"] == "products" and document["posterior"] is None
+    assert document["head"]["settings"]["features"] == "products"
+    assert document["posterior"] is None
     _, Z = ovi.Inputs(missing=True).update_many(ovi.Inputs(missing=True).init(2), X)
     space = load_job(tmp_path / "o" / "model.ovi").state.space
     best = hindsight(space.of(Z), y, loss=ovi.Hinge(), box=20.0)
@@ -89,5 +93,6 @@ def test_every_class_has_features(tmp_path: Path, capsys: pytest.CaptureFixture[
     capsys.readouterr()
     assert main(["info", str(tmp_path / "o" / "model.ovi"), "--json"]) == 0
     facts = json.loads(capsys.readouterr().out)
-    assert len(facts["weights"]) == 6 and {one["class"] for one in facts["weights"]} == {"x", "y", "z"}
+    assert len(facts["weights"]) == 6
+    assert {one["class"] for one in facts["weights"]} == {"x", "y", "z"}
     assert "of each class against the rest: no fixed weights of the 6 features" in facts["certificate"]["sentence"]

@@ -81,7 +81,7 @@ def map_of(given: str, rule: str) -> FeatureMap:
 
 
 def _made_map(name: str) -> FeatureMap:
-    kind = look_up(FeatureMap, name, "expand")
+    kind = look_up(FeatureMap, name, "expand")  # type: ignore[type-abstract]
     try:
         return kind()
     except TypeError as error:

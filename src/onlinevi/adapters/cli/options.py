@@ -13,7 +13,7 @@ from typing import Any, TypeAlias, get_args
 from onlinevi.beliefs import Family
 from onlinevi.data import FIRST_LOOK, KINDS, Seen, replace_text
 from onlinevi.engine import named
-from onlinevi.learners import FeatureMap, losses_of
+from onlinevi.learners import Beside, FeatureMap, losses_of
 from onlinevi.losses import Target
 from onlinevi.rules import Rule
 from onlinevi.runs import DEFAULT_LOSS, DROP, Settings
@@ -192,11 +192,12 @@ def add_family(group: argparse._ActionsContainer) -> None:
 
 
 def add_expand(group: argparse._ActionsContainer) -> None:
+    known = [name for name in named(FeatureMap) if name != Beside.name]  # type: ignore[type-abstract]
     group.add_argument(
         "--expand",
         metavar="NAME",
         help="features that a rule learns of beside the columns, for boundaries that bend: "
-        f"{', '.join(name for name in named(FeatureMap) if name != 'beside')}, {OF_YOURS}, several at commas; fourier bends "
+        f"{', '.join(known)}, {OF_YOURS}, several at commas; fourier bends "
         "every way, splines each column by itself, products take pairs; best with --rule implicit --family full",
     )
 

@@ -124,9 +124,7 @@ class OnlineVIEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         if inputs.unit_rows:
             raise AttributeError("unit_rows=True divides each row by its length: no weights of the data exist")
         if self.state_.space is not None:
-            raise AttributeError(
-                f"the weights are those of {self.state_.space}, state_.mean: there are none of the columns"
-            )
+            raise AttributeError(f"the weights are those of {self.state_.space}, state_.mean: there are none of the columns")
         return [inputs.raw_weights(state.inputs, state.mean, state.std) for state in self.state_.by_class()]
 
     def __sklearn_tags__(self) -> Any:

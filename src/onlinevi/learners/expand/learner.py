@@ -77,7 +77,7 @@ class Expand(Learner[ExpandState]):
         return self.inner.loss
 
     @property
-    def inputs(self) -> Any:  # type: ignore[override]
+    def inputs(self) -> Any:
         return self.inner.inputs
 
     def space(self, start: int, dim: int) -> Space:

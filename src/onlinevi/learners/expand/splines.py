@@ -51,7 +51,7 @@ class Splines(FeatureMap):
 
     @cached_property
     def _at_zero(self) -> Vector:
-        return self._values(np.zeros(1))[0]
+        return np.asarray(self._values(np.zeros(1))[0])
 
     def _values(self, values: Vector) -> Vector:
         """The splines at each value, a row each, by the recursion of Cox and de Boor."""
@@ -62,7 +62,7 @@ class Splines(FeatureMap):
         t = along - cell
         local = [np.ones_like(t)]
         for p in range(1, self.degree + 1):
-            below = [0.0, *local, 0.0]
+            below: list[Any] = [0.0, *local, 0.0]
             local = [((t + (p - r)) * below[r] + ((r + 1) - t) * below[r + 1]) / p for r in range(p + 1)]
         found, rows = np.zeros((len(values), self.each)), np.arange(len(values))
         for r, part in enumerate(local):
