@@ -1,7 +1,7 @@
 """Feature maps on streams whose boundaries or surfaces bend: what each is worth, and what an event costs.
 
 ``python experiments/features.py`` prints the table of docs/features.md, ``--scales`` what the scale of Fourier features does,
-``--cost`` the processor time of each map alone. River's Bananas needs river; the other streams are made.
+``--families`` what covariances are worth, ``--cost`` the processor time of each map alone. River's Bananas needs river; the other streams are made.
 """
 
 from __future__ import annotations
@@ -95,8 +95,30 @@ def show(maps: dict[str, ovi.FeatureMap | None]) -> None:
     print("|---" * (1 + 2 * len(streams)) + "|")
     for name, one in maps.items():
         cells = [played(X, y, loss, one) for X, y, loss in streams.values()]
-        texts = [f"{100.0 * score:.1f} %" if "wrong" in stream else f"{score:.2f}" for stream, (score, _) in zip(streams, cells)]
+        texts = [
+            f"{100.0 * score:.1f} %" if "wrong" in stream else f"{score:.2f}"
+            for stream, (score, _) in zip(streams, cells, strict=True)
+        ]
         print(f"| {name} | " + " | ".join(f"{text} | {cell[1]:.1f}" for text, cell in zip(texts, cells, strict=True)) + " |")
+
+
+def show_families() -> None:
+    """The average logistic loss on Bananas, and µs an event."""
+    X, y = bananas()
+    print(
+        "| Bananas, average loss | `MeanField` | µs | `LowRank` | µs | `FullCovariance` | µs |\n|---|---|---|---|---|---|---|"
+    )
+    for one in (ovi.Fourier(), ovi.Trees()):
+        cells = []
+        for family in (ovi.MeanField(box=None), ovi.LowRank(box=None), ovi.FullCovariance(box=None)):
+            learner = ovi.Prepare(
+                ovi.Inputs(), ovi.Expand(one, ovi.Linear(ovi.Logistic(), ovi.Implicit(), family, average=False))
+            )
+            learner.update_many(learner.init(2), X[:20], y[:20])
+            begun = time.process_time()
+            state, _ = learner.update_many(learner.init(2), X, y, record="none")
+            cells.append(f"{state.average_loss:.3f} | {1e6 * (time.process_time() - begun) / len(y):.1f}")
+        print(f"| `{type(one).__name__}()` | " + " | ".join(cells) + " |")
 
 
 def show_cost() -> None:
@@ -120,10 +142,13 @@ def show_cost() -> None:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--scales", action="store_true")
+    parser.add_argument("--families", action="store_true")
     parser.add_argument("--cost", action="store_true")
     asked = parser.parse_args()
     if asked.cost:
         show_cost()
+    elif asked.families:
+        show_families()
     elif asked.scales:
         scales: tuple[float | tuple[float, ...], ...] = (0.5, 1.0, 2.0, (0.5, 1.0), (0.5, 1.0, 2.0), (1.0, 3.0))
         show({f"`scale={own}`": replace(ovi.Fourier(), scale=own) for own in scales})

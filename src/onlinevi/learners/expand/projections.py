@@ -15,8 +15,10 @@ from onlinevi.learners.expand.base import FeatureMap, Places, whole_number
 
 Kernel: TypeAlias = Literal["gaussian", "laplace", "cauchy"]
 
-_NORMS, _OFFSETS = range(2)
-"""Draws that are not those of a column are told apart by these, before a seed."""
+_NORMS, _OFFSETS, _COLUMNS = range(3)
+"""Behind a seed: what is drawn. Those of columns have all numbers from the last one on."""
+TOGETHER = 64
+"""Columns that are drawn at once: to begin anew takes as long as to draw a thousand numbers."""
 
 
 @dataclass(frozen=True)
@@ -85,7 +87,7 @@ class Fourier(FeatureMap):
 def _frequencies(fourier: Fourier, start: int, dim: int) -> Vector:
     number = fourier.count // 2
     drawn = gaussians(fourier.seed, dim, number)
-    drawn[:start] = orthogonal(drawn[:start])
+    drawn[:start] = _first(fourier.seed, start, number)
     rng = np.random.default_rng([fourier.seed, _NORMS])
     # All three laws are normal ones of a random length: the kernel of the mixture is the mixture of the kernels.
     if fourier.kernel == "laplace":
@@ -95,6 +97,12 @@ def _frequencies(fourier: Fourier, start: int, dim: int) -> Vector:
     drawn /= np.resize(fourier.scales, number) * math.sqrt(max(start, 1) / 2.0)
     drawn.setflags(write=False)
     return drawn
+
+
+@lru_cache(maxsize=32)
+def _first(seed: int, start: int, number: int) -> Vector:
+    """Of the columns at the start: they stay as they are when others join."""
+    return orthogonal(gaussians(seed, start, number))
 
 
 @lru_cache(maxsize=32)
@@ -147,8 +155,11 @@ def _offsets(ramps: Relu) -> Vector:
 
 def gaussians(seed: int, dim: int, number: int) -> Vector:
     """N(0, 1), a row for each column: those of a column are the same, however many columns there are."""
-    drawn = [np.random.default_rng([seed, 2 + column]).standard_normal(number) for column in range(dim)]
-    return np.array(drawn).reshape(dim, number)
+    chunks = [
+        np.random.default_rng([seed, _COLUMNS + chunk]).standard_normal((TOGETHER, number))
+        for chunk in range(math.ceil(dim / TOGETHER))
+    ]
+    return np.concatenate([np.empty((0, number)), *chunks])[:dim]
 
 
 def orthogonal(drawn: Vector) -> Vector:
