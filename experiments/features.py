@@ -1,7 +1,8 @@
 """Feature maps on streams whose boundaries or surfaces bend: what each is worth, and what an event costs.
 
 ``python experiments/features.py`` prints the table of docs/features.md, ``--scales`` what the scale of Fourier features does,
-``--families`` what covariances are worth, ``--cost`` the processor time of each map alone. River's Bananas needs river; the other streams are made.
+``--families`` what covariances are worth, ``--cost`` the processor time of each map alone. River's Bananas needs river; the
+other streams are made.
 """
 
 from __future__ import annotations

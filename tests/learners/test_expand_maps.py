@@ -115,6 +115,24 @@ def test_inner_products_of_fourier_features_come_to_the_kernel(kernel: Any, of: 
     assert 2.5 < errors[0] / errors[1] < 6.4, "four times as exact with sixteen times as many"
 
 
+@pytest.mark.parametrize("start", [2, 3])
+def test_waves_and_ramps_are_those_of_their_directions(start: int) -> None:
+    Z, fourier = 50.0 * rows(20, 3), ovi.Fourier(8, seed=5)
+    along = Z @ fourier.frequencies(start, 3)
+    np.testing.assert_allclose(
+        fourier.features(Z, start), np.sqrt(2.0) * np.concatenate([np.cos(along), np.sin(along)], axis=1), atol=1e-11
+    )
+    at_zero = ovi.Relu(100).features(np.zeros((1, 3)), start)
+    assert 30 < (at_zero > 0.0).sum() < 70, "kinks lie on either side"
+    relu = ovi.Relu(4, seed=5)
+    offsets = np.maximum(relu.features(np.zeros((1, 3)), start)[0], 0.0)
+    ends = [relu.features(np.array([[far, 0.0, 0.0]]), start)[0] for far in (-1e3, 1e3, 2e3)]
+    for k in range(4):  # a ramp rises on one side alone, evenly
+        low, high, twice = (end[k] for end in ends)
+        assert (low == 0.0) != (high == 0.0)
+        assert high == 0.0 or twice - high == pytest.approx(high - offsets[k], rel=3e-3)
+
+
 def test_a_tuple_of_scales_is_the_mean_of_their_kernels() -> None:
     Z = rows(2, 2)
     far = np.linalg.norm(Z[0] - Z[1])
@@ -202,6 +220,13 @@ def test_splines_sum_to_one_are_de_boors_and_make_lines(knots: int, degree: int)
     np.testing.assert_array_equal(one.features(np.array([[9.0], [0.0]]), 1), [found[-1], np.zeros(one.each)])
 
 
+def test_nodes_ask_within_their_cells() -> None:
+    """So that hardly a leaf is empty where rows are all over the reach."""
+    Z = np.random.default_rng(0).uniform(-2.0, 2.0, (3_000, 2))
+    held = np.asarray(ovi.Trees(count=5, depth=3, seed=4).features(Z, 2).sum(axis=0))[0]
+    assert (held > 0.0).sum() >= 38
+
+
 def test_leaves_are_cells_that_hold_every_row_once() -> None:
     trees, Z = ovi.Trees(count=5, depth=3, seed=4), rows(500, 2)
     leaves = trees.features(Z, 2).toarray().reshape(500, 5, 8)
@@ -225,6 +250,7 @@ def test_leaves_are_cells_that_hold_every_row_once() -> None:
         (lambda: ovi.Products(4), "2 or 3"),
         (lambda: ovi.Products(buckets=0), "buckets=0"),
         (lambda: ovi.Products().since(300, 300), "Products\\(buckets=1024\\)"),
+        (lambda: ovi.Products(buckets=9).features(np.zeros((1, 2_000)), 1), "give sparse rows"),
         (lambda: ovi.Splines(1), "whole number from 2"),
         (lambda: ovi.Splines(degree=6), "1 to 5"),
         (lambda: ovi.Splines(reach=0.0), "reach=0.0"),

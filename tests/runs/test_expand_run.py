@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,7 @@ def bits(path: Path) -> tuple[bytes, bytes]:
     return state.alone().array.tobytes(), state.inputs.array.tobytes()
 
 
-@pytest.mark.parametrize("expand", ["splines,products", "fourier"])
+@pytest.mark.parametrize("expand", ["splines(knots=4), products", "fourier(count=20, scale=(0.5, 1.0))"])
 def test_a_run_stopped_and_resumed_ends_with_the_same_bits(expand: str, tmp_path: Path) -> None:
     """Towns join as they come: sparse rows, and further columns."""
     rows, broken = tmp_path / "rows.csv", tmp_path / "broken.csv"
@@ -73,7 +74,13 @@ def test_maps_that_make_no_sense_are_refused_before_the_first_row() -> None:
     for settings, why in (
         ({"expand": "fourier"}, "auto chooses its columns itself"),
         ({"expand": "fourie", "rule": "implicit"}, "needs one of .*fourier, relu"),
-        ({"expand": "beside", "rule": "implicit"}, "default for every field"),
+        ({"expand": "beside", "rule": "implicit"}, "cannot be made"),
+        ({"expand": "fourier(count=7)", "rule": "implicit"}, "in pairs"),
+        ({"expand": "fourier(7)", "rule": "implicit"}, "settings have names"),
+        ({"expand": "fourier(size=8)", "rule": "implicit"}, "unexpected keyword argument 'size'"),
+        ({"expand": "fourier(count=__import__('os'))", "rule": "implicit"}, "cannot be made|needs names at commas"),
+        ({"expand": "fourier(count=8", "rule": "implicit"}, "needs names at commas"),
+        ({"expand": "", "rule": "implicit"}, "needs names at commas"),
     ):
         with pytest.raises(ValueError, match=why):
             Settings("y", **settings)  # type: ignore[arg-type]
@@ -81,6 +88,19 @@ def test_maps_that_make_no_sense_are_refused_before_the_first_row() -> None:
     wide.check_width(500)
     with pytest.raises(ValueError, match="5,400 columns have"):
         wide.check_width(600)
+
+
+def test_a_file_imports_no_map_by_itself(tmp_path: Path) -> None:
+    write_rows(tmp_path / "rows.csv", 30)
+    call = ["run", str(tmp_path / "rows.csv"), *LEARNER, "--expand", "products", "--checkpoint", str(tmp_path / "m.ovi")]
+    assert main(call) == 0
+    saved = ovi.load(tmp_path / "m.ovi")
+    for given in ("antigravity:Map", "products, antigravity:Map", "onlinevi:Products, antigravity:Map(seed=1)"):
+        saved.extra["settings"]["expand"] = given
+        ovi.save(tmp_path / "n.ovi", saved.learner, saved.state, extra=saved.extra)
+        with pytest.raises(ovi.learners.CheckpointError, match="import antigravity first"):
+            load_job(tmp_path / "n.ovi")
+    assert "antigravity" not in sys.modules
 
 
 def test_every_class_has_features(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

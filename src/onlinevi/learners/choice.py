@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import re
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
@@ -72,20 +74,37 @@ def family_of(name: str, rule: str) -> Family:
     return made
 
 
+_MAP = re.compile(r"\s*(?P<name>[^(),\s]+)\s*(?:\((?P<settings>(?:[^()]|\([^()]*\))*)\))?\s*(?:,|$)")
+
+
 def map_of(given: str, rule: str) -> FeatureMap:
-    """The feature map that a name stands for, as it is by default; of several names at commas, all beside each other."""
+    """The feature map that a name stands for, its settings in brackets; of several names at commas, all beside each other.
+
+    >>> from onlinevi.learners import map_of
+    >>> map_of("fourier(count=20, scale=(0.5, 1.0)), splines", "implicit").maps[1]
+    Splines(knots=6, degree=3, reach=3.0)
+    """
     if rule == "auto":
         raise ValueError(f"expand={given!r}: auto chooses its columns itself; leave expand out, or choose one rule")
-    found = tuple(_made_map(name.strip()) for name in given.split(","))
-    return found[0] if len(found) == 1 else Beside(found)
+    found, end = list[FeatureMap](), 0
+    while part := _MAP.match(given, end):
+        found.append(_made_map(part["name"], part["settings"] or ""))
+        end = part.end()
+    if end < len(given) or not found:
+        raise ValueError(f"expand={given!r}: needs names at commas, with settings in brackets, as fourier(count=200), splines")
+    return found[0] if len(found) == 1 else Beside(tuple(found))
 
 
-def _made_map(name: str) -> FeatureMap:
+def _made_map(name: str, settings: str) -> FeatureMap:
     kind = look_up(FeatureMap, name, "expand")  # type: ignore[type-abstract]
     try:
-        return kind()
-    except TypeError as error:
-        raise ValueError(f"expand={name!r} cannot be made by its name ({error}): give it a default for every field") from error
+        call = ast.parse(f"made({settings})", mode="eval").body
+        assert isinstance(call, ast.Call)
+        if call.args:
+            raise ValueError("settings have names")
+        return kind(**{str(own.arg): ast.literal_eval(own.value) for own in call.keywords})
+    except (SyntaxError, TypeError, ValueError, MemoryError, RecursionError) as error:
+        raise ValueError(f"expand={name}({settings}) cannot be made ({error}): give settings as {name}(seed=1)") from error
 
 
 def _fits(rule: Rule, family: Family) -> bool:

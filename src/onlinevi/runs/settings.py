@@ -10,7 +10,7 @@ from typing import Any, Literal, cast
 
 from onlinevi.data import FIRST_LOOK, MOST_CLASSES, Batch, Columns, Kind, Schema, Stream, Task, named_classes
 from onlinevi.engine import look_up
-from onlinevi.learners import Calibration, Inputs, Learner, Space, choose, family_of, for_classes, losses_of, map_of
+from onlinevi.learners import Beside, Calibration, Inputs, Learner, Space, choose, family_of, for_classes, losses_of, map_of
 from onlinevi.losses import Loss, Pinball, Target
 from onlinevi.rules import Rule
 
@@ -98,7 +98,9 @@ class Settings:
         if self.family is not None:
             family_of(self.family, self.rule)
         if self.expand is not None:
-            map_of(self.expand, self.rule)
+            made = map_of(self.expand, self.rule)
+            for one in made.maps if isinstance(made, Beside) else (made,):
+                _check_storable(type(one), self.expand, "expand")
         _ = Pinball(self.level), Calibration(self.coverage), self.columns, self._told()
 
     @property

@@ -197,8 +197,8 @@ def add_expand(group: argparse._ActionsContainer) -> None:
         "--expand",
         metavar="NAME",
         help="features that a rule learns of beside the columns, for boundaries that bend: "
-        f"{', '.join(known)}, {OF_YOURS}, several at commas; fourier bends "
-        "every way, splines each column by itself, products take pairs; best with --rule implicit --family full",
+        f"{', '.join(known)}, {OF_YOURS}; settings in brackets, several at commas, as 'fourier(count=200), splines'; fourier "
+        "bends every way, splines each column by itself, products take pairs; best with --rule implicit --family full",
     )
 
 

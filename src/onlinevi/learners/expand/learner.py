@@ -56,7 +56,7 @@ class Expand(Learner[ExpandState]):
     ...     prepared = ovi.Prepare(ovi.Inputs(), learner)
     ...     state, _ = prepared.update_many(prepared.init(2), X, y)
     ...     print(f"{state.average_loss:.2f}")
-    0.71
+    0.72
     0.20
     """
 

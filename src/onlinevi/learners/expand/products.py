@@ -16,6 +16,8 @@ from onlinevi.learners.expand.base import FeatureMap, Places, spread_shares, who
 
 MOST = 20_000
 """Products that have a feature each: with more, a row costs more than most streams are worth."""
+MOST_HASHED = 1_000_000
+"""Products of a dense row that are hashed."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +50,7 @@ class Products(FeatureMap):
     def since(self, start: int, dim: int) -> Places:
         if self.buckets is not None:
             return np.zeros(self.buckets, dtype=np.int64)
-        number = dim * (dim + 1) // 2 + (dim * (dim + 1) * (dim + 2) // 6 if self.order == 3 else 0)
+        number = self._number(dim)
         if number > MOST:
             raise ValueError(
                 f"{dim:,} columns have {number:,} products of order {self.order}: hash them, as Products(buckets=1024), or "
@@ -56,9 +58,18 @@ class Products(FeatureMap):
             )
         return np.array([max(factors) + 1 for factors in _factors(self.order, dim)], dtype=np.int64)
 
+    def _number(self, dim: int) -> int:
+        """How many products so many columns have."""
+        return dim * (dim + 1) // 2 + (dim * (dim + 1) * (dim + 2) // 6 if self.order == 3 else 0)
+
     def features(self, Z: Any, start: int) -> Any:
         if hasattr(Z, "tocsr"):
             return self._of_stored(Z)
+        if self._number(Z.shape[1]) > MOST_HASHED:
+            raise ValueError(
+                f"dense rows of {Z.shape[1]:,} columns have {self._number(Z.shape[1]):,} products: give sparse rows, which "
+                "cost those of what they store, or keep fewer columns"
+            )
         products = np.empty((len(Z), 0))
         if Z.shape[1]:
             first, *others = _columns_of(self.order, Z.shape[1])
@@ -105,6 +116,8 @@ class Products(FeatureMap):
         return [_name([columns[k] for k in factors]) for factors in _factors(self.order, len(columns))]
 
     def shares(self, start: int, dim: int) -> Any:
+        if self._number(dim) > MOST_HASHED:  # too many meet in each bucket to be told apart
+            return spread_shares([], [], (int(self.buckets or 0), dim))
         factors = _factors(self.order, dim)
         rows = np.repeat(np.arange(len(factors)), [len(each) for each in factors])
         each = spread_shares(rows, [column for one in factors for column in one], (len(factors), dim))

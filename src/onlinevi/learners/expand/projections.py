@@ -35,8 +35,8 @@ class Fourier(FeatureMap):
 
     >>> import numpy as np, onlinevi as ovi
     >>> one, other = ovi.Fourier(2000).features(np.array([[0.5, 0.0], [0.0, 1.0]]), start=2) / np.sqrt(2000)
-    >>> round(float(one @ other), 2), round(float(np.exp(-0.5 * 1.25)), 2)
-    (0.54, 0.54)
+    >>> bool(abs(one @ other - np.exp(-0.5 * 1.25)) < 0.03)
+    True
     """
 
     count: int = 100
