@@ -14,10 +14,11 @@ sys.path.append(str(Path(__file__).resolve().parents[2] / "experiments"))
 import features
 
 
-def test_two_planes_need_products() -> None:
-    X, y = features.planes(250)
-    (alone, _), (products, spent) = (features.played(X, y, ovi.Squared(), one) for one in (None, ovi.Products()))
-    assert products < 0.9 * alone
+def test_a_ring_needs_curves() -> None:
+    X, y = features.ring(200)
+    X = X[:, :2]  # the others do not matter
+    (alone, _), (curves, spent) = (features.played(X, y, ovi.Logistic(), one) for one in (None, ovi.Splines()))
+    assert curves < 0.8 * alone
     assert spent > 0.0
 
 
