@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 import onlinevi as ovi
 from onlinevi.engine import ns
 from onlinevi.engine.types import Expected
+from onlinevi.learners.pool.mixing import believed_at
 from onlinevi.losses import logistic, normal, speedups
 
 SPREADS = [1e-12, 1e-6, 1e-3, 0.1, 1.0, 4.0, 30.0, 100.0, 1e3]
@@ -285,3 +286,10 @@ def test_bad_settings_are_refused(bad: float) -> None:
 def test_a_negative_spread_is_refused() -> None:
     with pytest.raises(ValueError, match="spread"):
         ovi.Squared()(0.0, 0.0, -1.0)
+
+
+def test_a_prediction_of_nothing_favours_neither_class() -> None:
+    spreads = np.append(10.0 ** np.linspace(-12.0, 3.0, 61), 0.0)
+    np.testing.assert_array_equal(ovi.Logistic().score(np.zeros(62), spreads), 0.0)
+    support, against = believed_at(ovi.Logistic(), np.zeros(62), spreads)
+    np.testing.assert_array_equal(support, against)

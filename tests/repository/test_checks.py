@@ -40,6 +40,7 @@ LEARNERS = [
     ovi.Prepare(ovi.Inputs(), LINEAR),
     ovi.Calibrate(ovi.Calibration(), ovi.Prepare(ovi.Inputs(), NUMBERS)),
     ovi.Pool([LINEAR, replace(LINEAR, discount=0.9)], rate=1.0),
+    ovi.Prepare(ovi.Inputs(), ovi.Expand(ovi.Fourier(6), NUMBERS)),
     ovi.Auto(ovi.Squared()),
 ]
 

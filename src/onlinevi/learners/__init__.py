@@ -6,10 +6,22 @@ from onlinevi.learners import store
 from onlinevi.learners.base import BadRow, Learner, Wrapped
 from onlinevi.learners.calibrate import Calibrate, CalibrateState
 from onlinevi.learners.calibration import Bands, Calibrated, Calibration
-from onlinevi.learners.choice import choose, family_of, in_ball, loss_of, losses_of, rule_of
+from onlinevi.learners.choice import choose, family_of, in_ball, loss_of, losses_of, map_of, rule_of
 from onlinevi.learners.default import Auto, AutoState, auto
 from onlinevi.learners.described import CheckpointError, Described, Stored
 from onlinevi.learners.event_buffer import EventBuffer, StateBuffer, buffer_for
+from onlinevi.learners.expand import (
+    Beside,
+    Expand,
+    ExpandState,
+    FeatureMap,
+    Fourier,
+    Products,
+    Relu,
+    Space,
+    Splines,
+    Trees,
+)
 from onlinevi.learners.inputs import CENTRED, UNCENTRED, Inputs, InputState, RawWeights, moments_of
 from onlinevi.learners.kernels import kernel
 from onlinevi.learners.linear import Linear, learn
@@ -50,6 +62,7 @@ __all__ = [
     "AutoState",
     "BadRow",
     "Bands",
+    "Beside",
     "Calibrate",
     "CalibrateState",
     "Calibrated",
@@ -59,10 +72,14 @@ __all__ = [
     "Differentiable",
     "EventBuffer",
     "Events",
+    "Expand",
+    "ExpandState",
     "ExpertState",
     "ExpertStep",
     "Experts",
+    "FeatureMap",
     "Forecast",
+    "Fourier",
     "InputState",
     "Inputs",
     "Learner",
@@ -76,15 +93,20 @@ __all__ = [
     "PoolState",
     "Prepare",
     "PrepareState",
+    "Products",
     "RawWeights",
     "ReLUNetwork",
     "Record",
     "Reliability",
+    "Relu",
     "Saved",
+    "Space",
+    "Splines",
     "State",
     "StateBuffer",
     "Stored",
     "Trace",
+    "Trees",
     "Weighing",
     "Wrapped",
     "auto",
@@ -101,6 +123,7 @@ __all__ = [
     "load",
     "loss_of",
     "losses_of",
+    "map_of",
     "moments_of",
     "next_rate",
     "normalised",

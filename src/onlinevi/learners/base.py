@@ -207,6 +207,16 @@ class Wrapped(Named):
         """The moments of the features, where rows are prepared."""
         return self.inner.inputs
 
+    @property
+    def width(self) -> int:
+        """How many columns the rows have that it is given."""
+        return int(self.inner.width)
+
+    @property
+    def space(self) -> Any:
+        """The features that the weights are weights of, where a map makes them of columns (``Expand``); else None."""
+        return self.inner.space
+
     def with_inputs(self, inputs: Any) -> Any:
         """The same state with the moments of another run."""
         return replace(self, inner=self.inner.with_inputs(inputs))  # type: ignore[type-var]

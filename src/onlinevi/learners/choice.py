@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, TypeVar
@@ -12,11 +13,12 @@ from onlinevi.learners.base import Learner
 from onlinevi.learners.calibrate import Calibrate
 from onlinevi.learners.calibration import Calibration
 from onlinevi.learners.default import Auto
+from onlinevi.learners.expand import Beside, Expand, FeatureMap
 from onlinevi.learners.inputs import Inputs
 from onlinevi.learners.linear import Linear
 from onlinevi.learners.prepare import Prepare
 from onlinevi.losses import Loss, Squared, Target
-from onlinevi.rules import OGA, OGAEL, SVA, LazyOGAEL, PerSqrt, Rule, spelled
+from onlinevi.rules import OGA, OGAEL, SVA, LazyOGAEL, PerSqrt, Rule, spelled, split_outside
 
 WITHOUT_HORIZON: Mapping[type[Rule], Rule] = {kind: kind(PerSqrt(1.0)) for kind in (SVA, OGA, OGAEL, LazyOGAEL)}
 """The paper's constants, with rates that need no horizon: an estimator may be given further rows at any time."""
@@ -90,6 +92,33 @@ def in_ball(family: Family | None, rule: str, radius: float) -> Family:
     return made
 
 
+def map_of(given: str, rule: str) -> FeatureMap:
+    """The feature map that a name stands for, its settings in brackets; of several names at commas, all beside each other.
+
+    >>> from onlinevi.learners import map_of
+    >>> map_of("fourier(count=20, scale=(0.5, 1.0)), splines", "implicit").maps[1]
+    Splines(knots=6, degree=3, reach=3.0)
+    """
+    if rule == "auto":
+        raise ValueError(f"expand={given!r}: auto chooses its columns itself; leave expand out, or choose one rule")
+    found = [_made_map(part) for part in split_outside(given)]
+    if not found:
+        raise ValueError(f"expand={given!r}: needs names at commas, with settings in brackets, as fourier(count=200), splines")
+    return found[0] if len(found) == 1 else Beside(tuple(found))
+
+
+def _made_map(text: str) -> FeatureMap:
+    name, opened, settings = text.partition("(")
+    kind = look_up(FeatureMap, name.strip(), "expand")  # type: ignore[type-abstract]
+    try:
+        call = ast.parse(f"made({settings if opened else ')'}", mode="eval").body
+        if not isinstance(call, ast.Call) or call.args:
+            raise ValueError("settings have names")
+        return kind(**{str(own.arg): ast.literal_eval(own.value) for own in call.keywords})
+    except (SyntaxError, TypeError, ValueError, MemoryError, RecursionError) as error:
+        raise ValueError(f"expand={text!r} cannot be made ({error}): give settings as {name}(seed=1)") from error
+
+
 def _fits(rule: Rule, family: Family) -> bool:
     try:
         Linear(Squared(), rule, family)
@@ -99,7 +128,12 @@ def _fits(rule: Rule, family: Family) -> bool:
 
 
 def choose(
-    loss: Loss, rule: str | Rule, family: Family | None, inputs: Inputs | None, coverage: float | None = None
+    loss: Loss,
+    rule: str | Rule,
+    family: Family | None,
+    inputs: Inputs | None,
+    coverage: float | None = None,
+    expand: FeatureMap | None = None,
 ) -> Learner[Any]:
     """The learner that these parameters ask for; ``coverage`` is for numbers, whose intervals are calibrated."""
     inputs = Inputs() if inputs is None else inputs
@@ -108,9 +142,12 @@ def choose(
     if isinstance(rule, str) and rule == "auto":
         if family is not None:
             raise ValueError(f'family={family}: rule="auto" chooses its families itself; leave family out, or give a rule')
+        if expand is not None:
+            raise ValueError(f'expand={expand}: rule="auto" chooses its columns itself; leave expand out, or give a rule')
         return Auto(loss, inputs) if coverage is None else Auto(loss, inputs, coverage)
     own = rule_of(rule)
     if family is None and own.takes_any_unit:
         family = MeanField(box=None)
-    prepared = Prepare(inputs, Linear(loss, own, family, average=False, missing=inputs.missing))
+    leaf = Linear(loss, own, family, average=False, missing=inputs.missing)
+    prepared = Prepare(inputs, leaf if expand is None else Expand(expand, leaf, intercept=inputs.intercept))
     return prepared if coverage is None else Calibrate(Calibration(coverage), prepared)

@@ -25,6 +25,10 @@ class PrepareState(Wrapped):
     def inputs(self) -> InputState:
         return self.moments
 
+    @property
+    def width(self) -> int:
+        return self.moments.dim
+
     def with_inputs(self, inputs: InputState) -> PrepareState:
         return replace(self, moments=inputs)
 
@@ -82,5 +86,5 @@ class Prepare(Learner[PrepareState]):
 
     def _check(self, state: PrepareState) -> None:
         width = self.inputs.dim_out(state.moments.dim)
-        if any(leaf.plan.dim != width or leaf.plan.missing != self.inputs.missing for leaf in state.inner.leaves()):
+        if state.inner.width != width or any(leaf.plan.missing != self.inputs.missing for leaf in state.inner.leaves()):
             raise CheckpointError(FOREIGN)

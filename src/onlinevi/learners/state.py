@@ -336,6 +336,15 @@ class State(Named):
         """The stds as they are: a single belief's variances are in the units of its labels."""
         return self.std
 
+    @property
+    def width(self) -> int:
+        """How many columns its rows have."""
+        return self.plan.dim
+
+    @property
+    def space(self) -> None:
+        """None: its weights are those of its rows' columns."""
+
     def deciders(self) -> tuple[State, ...]:
         """Itself: what decides is one belief."""
         return (self,)

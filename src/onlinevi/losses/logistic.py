@@ -84,8 +84,9 @@ class Logistic(Loss):
     @staticmethod
     def odds(a: Real, v: Real) -> tuple[Real, Real]:
         # The slope of the loss at a label is the probability of the other one. Of the lesser, at most ½, all digits
-        # count, of the other those next to 1: so one expectation is enough.
+        # count, of the other those next to 1: so one expectation is enough. At 0 neither is lesser, by no last digit.
         lesser = ns.maximum(-expected(1.0, ns.absolute(a), v).slope, LEAST_PROBABILITY)
+        lesser = ns.where(a == 0.0, 0.5, lesser)
         return ns.where(a > 0.0, 1.0 - lesser, lesser), ns.where(a > 0.0, lesser, 1.0 - lesser)
 
     @staticmethod

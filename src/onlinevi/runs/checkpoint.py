@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections import deque
 from pathlib import Path
@@ -111,13 +112,14 @@ def job_after(path: Path, settings: Settings, rejected: Rejected) -> Job:
 
 def _check_imported(settings: dict[str, Any]) -> None:
     """Refuse to import what a file names: nothing in a file is run."""
-    for argument in ("loss", "rule", "family"):
-        module, colon, _ = str(settings.get(argument)).partition(":")
-        if colon and module not in sys.modules:
-            raise CheckpointError(
-                f"it was learned with {argument}={settings[argument]!r}, and a file imports nothing by itself: import "
-                f"{module} first, on the command line by --import {module}"
-            )
+    for argument in ("loss", "rule", "family", "expand"):
+        for given in re.split(r"[(),\s]+", str(settings.get(argument))):  # of maps there may be several
+            module, colon, _ = given.partition(":")
+            if colon and module not in sys.modules:
+                raise CheckpointError(
+                    f"it was learned with {argument}={settings[argument]!r}, and a file imports nothing by itself: import "
+                    f"{module} first, on the command line by --import {module}"
+                )
 
 
 def _row(X: Any) -> Any:

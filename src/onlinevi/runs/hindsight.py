@@ -41,6 +41,8 @@ def look_back(job: Job, source: str, stopper: Stopper, *, any_size: bool = False
     try:
         _check(job, any_size=any_size)
         X, y = replay(job, source, stopper, None if any_size else MOST_VALUES)
+        if job.state.space is not None:
+            X = job.state.space.of(X)
         domain, among = _comparators(job, y)
         with stopper.waiting():  # Ctrl-C ends the search alone
             best = hindsight(X, y, loss=job.learner.loss, **domain)
@@ -70,7 +72,7 @@ def _check(job: Job, *, any_size: bool) -> None:
         raise NotAgain("labels came late, so that rows were learned from otherwise than they were predicted")
     if len(job.state.by_class()) > 1:
         raise NotAgain("there are more than two classes")
-    columns = job.state.inputs.dim + 1
+    columns = job.state.inputs.dim + 1 if job.state.space is None else job.state.space.width
     if not any_size and columns > MOST_COLUMNS:
         raise NotAgain(f"the rows have more than {MOST_COLUMNS:,} columns; --hindsight looks for it all the same")
     if not any_size and not job.schema.sparse and job.state.count * columns > MOST_VALUES:

@@ -141,7 +141,7 @@ class Snapshots:
         if count % self.stride:
             return
         self.steps.append(count)
-        first, few = int(learner.inputs.intercept), state.inputs.dim * len(state.by_class()) <= WIDEST
+        first, few = int(learner.inputs.intercept), state.space is None and state.inputs.dim * len(state.by_class()) <= WIDEST
         self.weights.append([state.mean[..., first:].tolist(), state.std[..., first:].tolist()] if few else [])
         self.certified.append(certified_regret(state) if certify else None)
         if len(self.steps) > MOST_SNAPSHOTS:

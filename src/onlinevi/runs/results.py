@@ -72,6 +72,7 @@ def _head(job: Job) -> Head:
     settings = {"learner": job.settings.rule, "loss": str(job.learner.loss), "missing values": job.settings.missing}
     settings |= {"family": job.settings.family} if job.settings.family else {}
     settings |= {"ball": f"{job.settings.ball:g}"} if job.settings.ball else {}
+    settings |= {"features": job.settings.expand} if job.settings.expand else {}
     settings |= {"delay": f"{job.settings.delay} rows"} if job.settings.delay else {}
     source = Source(" + ".join(map(str, job.merged)) or "?")
     if position is not None:
@@ -174,7 +175,7 @@ def _throughput(job: Job) -> ThroughputCurve | None:
 
 
 def _posterior(job: Job) -> PosteriorPath | None:
-    if job.state is None:
+    if job.state is None or job.state.space is not None:  # of features, whose weights are not to be read one by one
         return None
     shape = len(job.state.by_class()), job.schema.width
     if math.prod(shape) > WIDEST:

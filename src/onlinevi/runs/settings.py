@@ -11,7 +11,20 @@ from typing import Any, Literal, cast
 from onlinevi.beliefs import Family
 from onlinevi.data import FIRST_LOOK, MOST_CLASSES, Batch, Columns, Kind, Schema, Stream, Task, named_classes
 from onlinevi.engine import look_up
-from onlinevi.learners import Calibration, Inputs, Learner, choose, family_of, for_classes, in_ball, losses_of, rule_of
+from onlinevi.learners import (
+    Beside,
+    Calibration,
+    Inputs,
+    Learner,
+    Space,
+    choose,
+    family_of,
+    for_classes,
+    in_ball,
+    losses_of,
+    map_of,
+    rule_of,
+)
 from onlinevi.losses import Loss, Pinball, Target
 from onlinevi.rules import Rule, spelled
 
@@ -36,13 +49,14 @@ def memory() -> float:
 
 @dataclass(frozen=True)
 class Settings:
-    """What is asked of a run. ``loss``, ``rule`` and ``family`` are names, or ``package.module:Class``.
+    """What is asked of a run. ``loss``, ``rule``, ``family`` and ``expand`` are names, or ``package.module:Class``.
 
     Settings of a rule may follow its name: ``ngvi(floor=0.1)``.
 
     ``task`` and ``loss`` None: by the labels. ``family`` None: the rule's own. ``ball`` is the radius of a ball that keeps
-    the weights of one rule; None: the family's box. ``level`` is that of a quantile, ``coverage`` that of intervals,
-    ``delay`` how many rows late labels come; the others are those of ``Columns``.
+    the weights of one rule; None: the family's box. ``expand`` None: no features of the columns, only these; several maps are
+    named at commas. ``level`` is that of a quantile, ``coverage`` that of intervals, ``delay`` how many rows late labels come;
+    the others are those of ``Columns``.
 
     ``classes`` are the labels in the order of their codes; none: those of the first rows, and others join. ``look`` is how
     many rows are waited for before the first is learned from, to tell what columns and labels are; one is enough where
@@ -64,6 +78,7 @@ class Settings:
     drop: tuple[str, ...] = ()
     delay: int = 0
     family: str | None = None
+    expand: str | None = None
     max_categories: int = 100
     hash_bits: int | None = None
     first_row: int = 0
@@ -100,6 +115,10 @@ class Settings:
         if self.first_row < 0 or (self.end_row is not None and self.end_row <= self.first_row):
             raise ValueError(f"rows={self.first_row}:{self.end_row}: needs a first row from 0 and an end behind it")
         _ = self.beliefs
+        if self.expand is not None:
+            made = map_of(self.expand, self.rule)
+            for one in made.maps if isinstance(made, Beside) else (made,):
+                _check_storable(type(one), self.expand, "expand")
         _ = Pinball(self.level), Calibration(self.coverage), self.columns, self._told()
 
     @property
@@ -185,7 +204,8 @@ class Settings:
         loss = self.loss_of(self.kind(task))
         # Missing values may come at any row, so the learner has to be ready for them from the first.
         inputs = Inputs(missing=self.missing == "nan", fixed=self.prepare_like is not None)
-        learner = choose(loss, self.rule, self.beliefs, inputs, None if task.kind == "classes" else self.coverage)
+        expand = None if self.expand is None else map_of(self.expand, self.rule)
+        learner = choose(loss, self.rule, self.beliefs, inputs, None if task.kind == "classes" else self.coverage, expand)
         return for_classes(learner, len(task.names))
 
     def check_width(self, dim: int) -> None:
@@ -195,10 +215,11 @@ class Settings:
                 f"the rows have {dim:,} columns, which need {dim * LEAST_BYTES / 2**30:,.1f} GiB at least, and this machine "
                 f"has {memory() / 2**30:,.1f}: mend the largest index, or number the columns anew"
             )
-        if self.family == "full" and dim > WIDEST_FULL:
+        features = dim if self.expand is None else Space(map_of(self.expand, self.rule), True, False, dim, dim).width
+        if self.family == "full" and features > WIDEST_FULL:
             raise ValueError(
-                f"family='full': {dim:,} columns have {dim * (dim + 1) // 2:,} covariances; choose low-rank or mean-field, "
-                f"or keep at most {WIDEST_FULL:,} columns"
+                f"family='full': {features:,} columns have {features * (features + 1) // 2:,} covariances; choose low-rank "
+                f"or mean-field, or keep at most {WIDEST_FULL:,} columns"
             )
 
     def to_json(self) -> dict[str, Any]:

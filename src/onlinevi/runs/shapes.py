@@ -96,7 +96,7 @@ ADDED_SINCE: Mapping[str, Shape] = {
 """What the files of the first versions have not."""
 
 SETTINGS: Mapping[str, Shape] = {
-    **dict.fromkeys(("task", "loss", "family", "prepare_like", "decimal", "delimiter", "encoding"), either(is_text)),
+    **dict.fromkeys(("task", "loss", "family", "expand", "prepare_like", "decimal", "delimiter", "encoding"), either(is_text)),
     **dict.fromkeys(("rule", "missing"), is_text),
     **dict.fromkeys(("level", "coverage"), is_number),
     **dict.fromkeys(("delay", "max_categories", "first_row", "look"), is_count),

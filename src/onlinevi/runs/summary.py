@@ -61,7 +61,7 @@ def summarise(job: Job) -> dict[str, Any]:
             "schema": schema_of(job),
             "certificate": certified(job)._asdict(),
             "risk": None if results.risk is None else asdict(results.risk) | {"sentence": likely(results)},
-            "features": [*(["intercept"] if job.learner.inputs.intercept else []), *_names(job)],
+            "features": _features(job),
             "mean": job.state.mean,
             "std": job.state.std,
             "weights": weights(job),
@@ -101,7 +101,7 @@ def certified(job: Job) -> Certified:
     # No loss but that of counts falls below 0, so none can be beaten by more than itself.
     little = ", which says little" if job.kind != "counts" and within >= job.metrics.average_loss else ""
     sentence = (
-        f"Certain, whatever the data: no fixed weights of the prepared columns with a norm up to that of those "
+        f"Certain, whatever the data: no fixed weights of {_whose(job)} with a norm up to that of those "
         f"learned, {radius:.3g}, beat the average loss by more than {within:.4g}{little}.{_of_whom(job)}"
     )
     return Certified(sentence, radius, within, job.metrics.average_loss - within)
@@ -120,12 +120,17 @@ def _certified_classes(job: Job, state: Any) -> Certified:
     paid = [one.average_loss for one in state.by_class()]
     little = [name for name, loss in zip(within, paid, strict=True) if within[name] >= loss]
     return Certified(
-        "Certain, whatever the data, of each class against the rest: no fixed weights of the prepared columns with a norm up "
-        "to that of those learned beat the average loss of its yes or no by more than "
+        "Certain, whatever the data, of each class against the rest: no fixed weights of "
+        f"{_whose(job)} with a norm up to that of those learned beat the average loss of its yes or no by more than "
         + ", ".join(f"{most:.4g} ({name})" for name, most in within.items())
         + (f". It says little of {', '.join(little)}" if little else "")
         + f". Of the classes together nothing is certain.{_of_whom(job)}"
     )
+
+
+def _whose(job: Job) -> str:
+    """What the weights are weights of, in words."""
+    return "the prepared columns" if job.state.space is None else f"the {job.state.space}"
 
 
 def _of_whom(job: Job) -> str:
@@ -139,9 +144,14 @@ def _of_whom(job: Job) -> str:
 
 
 def weights(job: Job) -> list[dict[str, Any]]:
-    """Each feature's weight in the units of the data, the most stds from 0 first; of more than two classes, that of each."""
+    """Each feature's weight in the units of the data, the most stds from 0 first; of more than two classes, that of each.
+
+    Where a map makes features of columns, how much each column matters.
+    """
     states = job.state.by_class()
     inputs, names = job.learner.inputs, job.class_names if len(states) > 1 else (None,)
+    if job.state.space is not None:
+        return _importance(job, states, names)
     raw = [inputs.raw_weights(state.inputs, state.mean, state.std) for state in states]
     features = [
         ({} if name is None else {"class": name}) | {"name": job.schema.name(place), "mean": float(mean), "std": float(std)}
@@ -149,6 +159,23 @@ def weights(job: Job) -> list[dict[str, Any]]:
         for place, (mean, std) in enumerate(zip(one.weights, np.asarray(one.std), strict=True))
     ]
     return sorted(features, key=lambda feature: -abs(feature["mean"]) / (feature["std"] or 1.0))
+
+
+def _importance(job: Job, states: Any, names: Any) -> list[dict[str, Any]]:
+    """How much each column matters through its features, Σ |weight|·share: the most first."""
+    found = [
+        ({} if name is None else {"class": name}) | {"name": job.schema.name(place), "importance": float(size)}
+        for name, state in zip(names, states, strict=False)
+        for place, size in enumerate(state.space.by_column(np.abs(state.mean)))
+    ]
+    return sorted(found, key=lambda column: -column["importance"])
+
+
+def _features(job: Job) -> list[str]:
+    """What each weight is the weight of."""
+    if job.state.space is not None:
+        return list(job.state.space.names(_names(job)))
+    return [*(["intercept"] if job.learner.inputs.intercept else []), *_names(job)]
 
 
 def _names(job: Job) -> list[str]:

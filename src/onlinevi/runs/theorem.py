@@ -12,10 +12,11 @@ from onlinevi.runs.job import Job
 def promised_regret(job: Job) -> Callable[[int], float] | None:
     """The most that the regret can be, a row, after so many events, against every point of the rule's box; None without one.
 
-    No prepared value exceeds the squash c, so no row of d columns and the intercept is longer than √(1 + c²·d).
+    No prepared value exceeds the squash c, so no row of d columns and the intercept is longer than √(1 + c²·d); of rows of
+    features nothing is said.
     """
     leaf = None if job.state is None else job.state.alone()
-    if leaf is None or job.settings.delay or job.had_missing:
+    if leaf is None or job.settings.delay or job.had_missing or job.state.space is not None:
         return None
     plan, squash = leaf.plan, job.learner.inputs.squash
     if squash is None or not math.isfinite(plan.loss.lipschitz):

@@ -118,10 +118,14 @@ def _info(options: argparse.Namespace) -> int:
     print(facts["certificate"]["sentence"])
     if facts["risk"] and facts["risk"]["sentence"]:
         print(facts["risk"]["sentence"])
-    print(f"\nWeights in the units of the data{', the surest first' if len(facts['weights']) > 1 else ''}:")
+    mapped = any("importance" in weight for weight in facts["weights"])
+    what = "How much each column matters, Σ |weight| of its features" if mapped else "Weights in the units of the data"
+    order = ("the largest" if mapped else "the surest") + " first"
+    print(f"\n{what}{f', {order}' if len(facts['weights']) > 1 else ''}:")
     for weight in facts["weights"][:SHOWN]:
         name = f"{weight['class']}: {weight['name']}" if "class" in weight else weight["name"]
-        print(f"  {name:32} {weight['mean']:>12.4g} ± {weight['std']:.2g}")
+        size = f"{weight['importance']:>12.4g}" if mapped else f"{weight['mean']:>12.4g} ± {weight['std']:.2g}"
+        print(f"  {name:32} {size}")
     if len(facts["weights"]) > SHOWN:
         print(f"  … and {len(facts['weights']) - SHOWN:,} more; --json has them all")
     return 0

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias, get_args
 from onlinevi.beliefs import Family
 from onlinevi.data import FIRST_LOOK, KINDS, Seen, replace_text
 from onlinevi.engine import named
-from onlinevi.learners import losses_of
+from onlinevi.learners import Beside, FeatureMap, losses_of
 from onlinevi.losses import Target
 from onlinevi.rules import Rule
 from onlinevi.runs import DEFAULT_LOSS, DROP, Settings
@@ -192,6 +192,17 @@ def add_family(group: argparse._ActionsContainer) -> None:
     )
 
 
+def add_expand(group: argparse._ActionsContainer) -> None:
+    known = [name for name in named(FeatureMap) if name != Beside.name]  # type: ignore[type-abstract]
+    group.add_argument(
+        "--expand",
+        metavar="NAME",
+        help="features that a rule learns of beside the columns, for boundaries that bend: "
+        f"{', '.join(known)}, {OF_YOURS}; settings in brackets, several at commas, as 'fourier(count=200), splines'; fourier "
+        "bends every way, splines each column by itself, products take pairs; best with --rule implicit --family full",
+    )
+
+
 def add_import(group: argparse._ActionsContainer) -> None:
     group.add_argument(
         "--import",
@@ -199,14 +210,14 @@ def add_import(group: argparse._ActionsContainer) -> None:
         action="append",
         default=[],
         metavar="PACKAGE.MODULE",
-        help="a module with losses, rules or families of yours, which are then known by their names; may be repeated",
+        help="a module with losses, rules, families or maps of yours, which are then known by their names; may be repeated",
     )
 
 
 def import_parts(options: argparse.Namespace) -> None:
     """Import what ``--import`` names; modules of yours may lie in the working directory."""
     modules: list[str] = getattr(options, "imports", [])
-    if modules or any(":" in str(getattr(options, name, "")) for name in ("loss", "rule", "rules", "family")):
+    if modules or any(":" in str(getattr(options, name, "")) for name in ("loss", "rule", "rules", "family", "expand")):
         sys.path.append(str(Path.cwd()))  # last: no file there takes the place of a package
     for module in modules:
         try:
@@ -217,13 +228,15 @@ def import_parts(options: argparse.Namespace) -> None:
             ) from error
 
 
-def settings_of(options: argparse.Namespace, rule: str = "auto", family: str | None = None) -> Settings:
-    """The settings that the options ask for, with this rule and family."""
+def settings_of(
+    options: argparse.Namespace, rule: str = "auto", family: str | None = None, expand: str | None = None
+) -> Settings:
+    """The settings that the options ask for, with this rule, family and map."""
     if options.target is None:
         raise ValueError("which column is to be predicted? name it: --target COL")
     first, end = options.rows
     chosen = {name: getattr(options, name) for name in SETTINGS}
-    return Settings(**chosen, rule=rule, family=family, first_row=first, end_row=end)
+    return Settings(**chosen, rule=rule, family=family, expand=expand, first_row=first, end_row=end)
 
 
 def tell_columns(columns: Sequence[Seen]) -> None:

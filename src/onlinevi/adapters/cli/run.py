@@ -14,6 +14,7 @@ from onlinevi.adapters.cli.options import (
     SETTINGS,
     WITH_SETTINGS,
     Commands,
+    add_expand,
     add_family,
     add_import,
     add_settings,
@@ -66,6 +67,7 @@ def add(commands: Commands) -> None:
         help="keep the weights of a rule in the ball of radius R about 0, all of them together (default: each in [−20, 20]; "
         "of implicit anywhere)",
     )
+    add_expand(learner)
     add_import(learner)
     learner.add_argument(
         "--from",
@@ -186,11 +188,11 @@ def _run(options: argparse.Namespace) -> int:
 def _settings(options: argparse.Namespace) -> Settings:
     """What the options ask for; behind a model its own, and none that are others."""
     if options.after is None:
-        chosen = settings_of(options, options.rule, options.family)
+        chosen = settings_of(options, options.rule, options.family, options.expand)
         return replace(chosen, prepare_like=options.prepare_like, ball=options.ball)
     first, end = options.rows
     kept = load_job(options.after).settings
-    for name in (*SETTINGS, "rule", "family", "ball", "prepare_like"):
+    for name in (*SETTINGS, "rule", "family", "ball", "expand", "prepare_like"):
         asked, was = getattr(options, name), getattr(kept, name)
         if asked not in (was, options.unset(name)):
             raise ValueError(

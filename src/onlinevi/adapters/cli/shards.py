@@ -69,7 +69,7 @@ def run_shards(options: argparse.Namespace) -> int:
         {**{f"FILE {path}": path for path in options.file}, "--prepare-like": options.prepare_like},
         {"--checkpoint": model, **{f"--out {name}:": options.out / name for name in WRITTEN if options.out is not None}},
     )
-    settings = settings_of(options, options.rule, options.family)
+    settings = settings_of(options, options.rule, options.family, options.expand)
     settings = replace(settings, prepare_like=options.prepare_like, ball=options.ball)
     make_directory(options.out)
     stopper, begun, started = Stopper(), time.monotonic(), datetime.now(UTC).isoformat(timespec="seconds")

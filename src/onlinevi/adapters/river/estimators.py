@@ -16,6 +16,8 @@ from onlinevi.engine import Vector
 from onlinevi.learners import (
     Auto,
     BadRow,
+    Expand,
+    FeatureMap,
     Inputs,
     InputState,
     Learner,
@@ -49,9 +51,10 @@ class _Estimator:
         inputs: Inputs | None = None,
         absent: Absent = "skip",
         discount: float = 1.0,
+        expand: FeatureMap | None = None,
     ) -> None:
         self.loss, self.rule, self.family = loss, rule, family
-        self.inputs, self.absent, self.discount = inputs, absent, discount
+        self.inputs, self.absent, self.discount, self.expand = inputs, absent, discount, expand
         if absent not in ("skip", "zero"):
             raise ValueError(f'absent={absent!r}: needs "skip", an absent feature adds nothing, or "zero", it is 0')
         self._inputs = inputs or Inputs(missing=True)
@@ -78,12 +81,15 @@ class _Estimator:
         if loss.target not in self._targets:
             raise TypeError(f"loss={loss!r}: this estimator needs one of {', '.join(losses_of(*self._targets))}")
         if isinstance(self.rule, str) and self.rule == "auto":
-            if self.family is not None or self.discount != 1.0:
-                raise ValueError('rule="auto" chooses families and discounts itself: leave them out, or give a rule')
+            if self.family is not None or self.discount != 1.0 or self.expand is not None:
+                raise ValueError('rule="auto" chooses families, discounts and maps itself: leave them out, or give a rule')
             return Auto(loss, self._inputs)
         rule = rule_of(self.rule)
         own = self.family or (family if rule.gaussian else None)
-        return Prepare(self._inputs, Linear(loss, rule, own, False, self.discount, self._inputs.missing))
+        leaf = Linear(loss, rule, own, False, self.discount, self._inputs.missing)
+        if self.expand is None:
+            return Prepare(self._inputs, leaf)
+        return Prepare(self._inputs, Expand(self.expand, leaf, intercept=self._inputs.intercept))
 
     @property
     def names(self) -> list[Any]:
@@ -163,8 +169,9 @@ class OnlineVIClassifier(_Estimator, base.MiniBatchClassifier):  # type: ignore[
         inputs: Inputs | None = None,
         absent: Absent = "skip",
         discount: float = 1.0,
+        expand: FeatureMap | None = None,
     ) -> None:
-        super().__init__(loss, rule, family, inputs, absent, discount)
+        super().__init__(loss, rule, family, inputs, absent, discount, expand)
         self.classes: list[Any] = []
         self._two, self._one_vs_rest = False, OneVsRest(self._learner, known=0)
 

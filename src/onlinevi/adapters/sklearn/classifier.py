@@ -12,7 +12,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from onlinevi.adapters.sklearn.estimator import OnlineVIEstimator
 from onlinevi.beliefs import Family
 from onlinevi.engine import Vector
-from onlinevi.learners import Inputs, Learner, for_classes
+from onlinevi.learners import FeatureMap, Inputs, Learner, for_classes
 from onlinevi.losses import Loss
 from onlinevi.rules import Rule
 
@@ -30,9 +30,10 @@ class OnlineVIClassifier(ClassifierMixin, OnlineVIEstimator):  # type: ignore[mi
     """A classifier that learns from each row once, in the order given; no scaling, no rate, no horizon to choose.
 
     ``loss`` is "logistic", "hinge", or a loss object. ``rule="auto"`` runs ``Auto``; else a rule object or one of "implicit",
-    "ngvi", "svb", "sva", "oga-el", "oga", with its ``family`` of beliefs. ``inputs`` says how rows are prepared. ``epochs``
-    beyond one go over the rows again, shuffled by ``random_state``: every row then counts more than once, and beliefs are
-    narrower than the data warrant. Of more than two classes each has a learner of its own, against the rest.
+    "ngvi", "svb", "sva", "oga-el", "oga", with its ``family`` of beliefs. ``inputs`` says how rows are prepared, ``expand``
+    which features a rule is given beside their columns, as ``Fourier()``. ``epochs`` beyond one go over the rows again,
+    shuffled by ``random_state``: every row then counts more than once, and beliefs are narrower than the data warrant. Of more
+    than two classes each has a learner of its own, against the rest.
 
     >>> import numpy as np
     >>> from onlinevi.sklearn import OnlineVIClassifier
@@ -52,6 +53,7 @@ class OnlineVIClassifier(ClassifierMixin, OnlineVIEstimator):  # type: ignore[mi
         rule: str | Rule = "auto",
         family: Family | None = None,
         inputs: Inputs | None = None,
+        expand: FeatureMap | None = None,
         epochs: int = 1,
         random_state: Any = None,
     ) -> None:
@@ -59,6 +61,7 @@ class OnlineVIClassifier(ClassifierMixin, OnlineVIEstimator):  # type: ignore[mi
         self.rule = rule
         self.family = family
         self.inputs = inputs
+        self.expand = expand
         self.epochs = epochs
         self.random_state = random_state
 

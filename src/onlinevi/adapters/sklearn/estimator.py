@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from onlinevi.beliefs import Family
 from onlinevi.data import BLOCK_VALUES, as_weights
 from onlinevi.engine import Vector
-from onlinevi.learners import BadRow, Forecast, Inputs, Learner, RawWeights, choose, loss_of
+from onlinevi.learners import BadRow, FeatureMap, Forecast, Inputs, Learner, RawWeights, choose, loss_of
 from onlinevi.losses import Loss, Target
 from onlinevi.rules import Rule
 
@@ -25,6 +25,7 @@ class OnlineVIEstimator(BaseEstimator, ABC):  # type: ignore[misc]
     rule: str | Rule
     family: Family | None
     inputs: Inputs | None
+    expand: FeatureMap | None
     epochs: int
     coverage: float | None = None
     random_state: Any
@@ -80,7 +81,7 @@ class OnlineVIEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         self._sparse = sparse
 
     def _learner(self) -> Learner[Any]:
-        return choose(self._loss, self.rule, self.family, self.inputs, self.coverage)
+        return choose(self._loss, self.rule, self.family, self.inputs, self.coverage, self.expand)
 
     def _orders(self, used: Any) -> list[Any]:
         """The rows of each epoch: as they come, then shuffled."""
@@ -122,6 +123,8 @@ class OnlineVIEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         inputs = self.learner_.inputs
         if inputs.unit_rows:
             raise AttributeError("unit_rows=True divides each row by its length: no weights of the data exist")
+        if self.state_.space is not None:
+            raise AttributeError(f"the weights are those of {self.state_.space}, state_.mean: there are none of the columns")
         return [inputs.raw_weights(state.inputs, state.mean, state.std) for state in self.state_.by_class()]
 
     def __sklearn_tags__(self) -> Any:

@@ -18,7 +18,7 @@ def certificate(source: Any, *, since: Any = None, exact: SquaredSums | None = N
     ``since`` is an earlier state of the same run: then it speaks of the events after that one. ``exact`` holds the sums of
     the same events, for the squared loss: then the regret is known, not only bounded. With a ridge, rows of weight 1 and
     ``average=True``, the ridge's part is exact too. Behind prepared rows, as for ``auto``, points u are weights of the
-    prepared features, the intercept first.
+    prepared features, the intercept first; behind ``Expand``, of those features that ``space`` names.
 
     >>> import numpy as np, onlinevi as ovi
     >>> from onlinevi import certificate
@@ -33,8 +33,9 @@ def certificate(source: Any, *, since: Any = None, exact: SquaredSums | None = N
     state, earlier = decider(source), None if since is None else decider(since)
     if earlier is not None and type(earlier) is not type(state):
         raise ValueError(f"since={earlier!r} is no earlier state of this run: needs the same learner, and fewer events")
+    space = getattr(getattr(source, "state", source), "space", None)
     found: Certificate | PooledCertificate = (of_pool if state.alone() is None else of_leaf)(state, earlier, exact)
-    return found
+    return found if space is None else replace(found, space=str(space))
 
 
 @dataclass(frozen=True, eq=False)

@@ -36,6 +36,8 @@ class Certificate:
     """The box or ball of means, infinite where the family has none."""
     state: State
     since: State | None = None
+    space: str = ""
+    """Of which features points u are weights, where a map makes them of columns; empty where they are those of the rows."""
 
     @property
     def regret(self) -> float:
@@ -100,7 +102,8 @@ class Certificate:
 
     def __repr__(self) -> str:
         regret = f"regret={self.regret:.6g}" if self.bounded else f"within(1)={self.within(1.0):.6g}"
-        return f"Certificate(events={self.count}, loss={self.loss:.6g}, {regret}, form={self.form!r})"
+        space = f", space={self.space!r}" if self.space else ""
+        return f"Certificate(events={self.count}, loss={self.loss:.6g}, {regret}, form={self.form!r}{space})"
 
 
 def of_leaf(state: State, since: State | None, exact: SquaredSums | None) -> Certificate:

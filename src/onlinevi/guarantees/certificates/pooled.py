@@ -28,6 +28,8 @@ class PooledCertificate:
     """Σ ℓ_t at the pooled decisions."""
     learners: tuple[Certificate, ...]
     """Of the learners whose loss is the pooled one, without a ridge."""
+    space: str = ""
+    """As that of ``Certificate``."""
 
     @property
     def regret(self) -> float:
@@ -68,7 +70,8 @@ class PooledCertificate:
 
     def __repr__(self) -> str:
         regret = f"regret={self.regret:.6g}" if self.bounded else f"within(1)={self.within(1.0):.6g}"
-        return f"PooledCertificate(events={self.count}, loss={self.loss:.6g}, {regret}, learners={len(self.learners)})"
+        space = f", space={self.space!r}" if self.space else ""
+        return f"PooledCertificate(events={self.count}, loss={self.loss:.6g}, {regret}, learners={len(self.learners)}{space})"
 
 
 def of_pool(state: PoolState, since: PoolState | None, exact: SquaredSums | None) -> PooledCertificate:

@@ -87,6 +87,15 @@ class PoolState(Named):
         means, stds = (np.stack([getattr(state, name) for state in self.learners]) for name in ("mean", "std"))
         return np.asarray(np.sqrt(self.weights @ (np.square(stds) * noise + np.square(means - self.mean))))
 
+    @property
+    def width(self) -> int:
+        """How many columns its rows have."""
+        return self.learners[0].width
+
+    @property
+    def space(self) -> None:
+        """None: its weights are those of its rows' columns."""
+
     def deciders(self) -> tuple[PoolState, ...]:
         """Itself: the pool decides, not its learners."""
         return (self,)

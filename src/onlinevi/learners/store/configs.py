@@ -13,14 +13,15 @@ from onlinevi.beliefs import Ball, Box, Family
 from onlinevi.learners.base import Learner
 from onlinevi.learners.calibration import Calibration
 from onlinevi.learners.described import CheckpointError
+from onlinevi.learners.expand import FeatureMap
 from onlinevi.learners.inputs import Inputs
 from onlinevi.learners.pool import AdaHedge, Pool
 from onlinevi.losses import Loss
 from onlinevi.rules import Rate, Rule
 
-C = TypeVar("C", bound=Loss | Rule | Rate | Family)
+C = TypeVar("C", bound=Loss | Rule | Rate | Family | FeatureMap)
 
-PARTS = (Loss, Rule, Rate, Family)
+PARTS = (Loss, Rule, Rate, Family, FeatureMap)
 """What people may add classes of."""
 SINGLE: tuple[type, ...] = (AdaHedge, Ball, Box, Calibration, Inputs)
 _registered: dict[str, type] = {}
@@ -46,12 +47,12 @@ SHORTEST_RUN = 4
 
 
 def register(kind: type[C]) -> type[C]:
-    """Let checkpoints hold a loss, rule, rate or family of your own; also as a decorator. Loading needs the same call.
+    """Let checkpoints hold a loss, rule, rate, family or map of your own; also as a decorator. Loading needs the same call.
 
     The class is a frozen dataclass, known by its name; its fields are numbers, text, or configs themselves.
     """
-    if not (is_dataclass(kind) and issubclass(kind, Loss | Rule | Rate | Family)):
-        raise TypeError(f"{kind!r}: needs a class of a loss, rule, rate or family that is a frozen dataclass")
+    if not (is_dataclass(kind) and issubclass(kind, PARTS)):
+        raise TypeError(f"{kind!r}: needs a class of a loss, rule, rate, family or feature map that is a frozen dataclass")
     same = known().get(kind.__name__, kind)
     if (same.__module__, same.__qualname__) != (kind.__module__, kind.__qualname__):
         raise ValueError(

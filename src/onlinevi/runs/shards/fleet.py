@@ -121,18 +121,20 @@ class Fleet:
             raise ValueError("several learners decide together: a pool has no average decision in one set of weights")
         if not leaf.plan.loss.convex:
             raise ValueError(f"{leaf.plan.loss} is not convex: the average decision may be worse than the decisions")
-        return shards_risk_bound(self.losses, delta, bound=_bound(self.learner, leaf) if bound is None else bound)
+        return shards_risk_bound(self.losses, delta, bound=_bound(self.learner, self.state, leaf) if bound is None else bound)
 
     def __repr__(self) -> str:
         bad = f", {len(self.bad)} bad" if self.bad else ""
         return f"Fleet(shards={len(self.shards)}{bad}, rounds={self.rounds}, events={self.state.count})"
 
 
-def _bound(learner: Learner[Any], leaf: Any) -> float:
+def _bound(learner: Learner[Any], state: Any, leaf: Any) -> float:
     """The largest loss of two classes by the box of means, on rows that are squashed."""
     inputs, plan = getattr(learner, "inputs", None), leaf.plan
     if not (isinstance(inputs, Inputs) and inputs.squash is not None and plan.loss.target == "classes" and leaf.unit_weights):
         raise ValueError("only of two classes and squashed rows is it known how large a loss can be: give bound=")
+    if state.space is not None:
+        raise ValueError(f"how long rows of {state.space} can be is not known: give bound=")
     columns = plan.dim - inputs.intercept
     longest = float(np.sqrt(inputs.intercept + columns * inputs.squash**2))
     ends, ball = named_rows(plan.prior_and_box), radii(plan.family, plan.dim)
