@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,8 @@ import numpy as np
 import pytest
 
 ROWS = 3000
+OF_A_PIPE = [sys.executable, "-m", "onlinevi", "run", "-", "--target", "sold", "--rule", "implicit"]
+"""A run over such rows as they come in, in a process of its own."""
 
 
 def write_rows(path: Path, count: int = ROWS, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:

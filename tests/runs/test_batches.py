@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from helpers.run_files import table
+from helpers.run_files import OF_A_PIPE, table
 from helpers.states import bits
 
 pytest.importorskip("pyarrow", reason='pyarrow is missing: pip install "onlinevi[files]"')
@@ -182,20 +182,7 @@ def test_pauses_of_a_pipe_change_nothing(rows: Path, tmp_path: Path) -> None:
 
 def test_what_a_pipe_is_waited_for_is_said(rows: Path) -> None:
     lines = rows.read_bytes().splitlines(keepends=True)
-    call = [
-        sys.executable,
-        "-m",
-        "onlinevi",
-        "run",
-        "-",
-        "--target",
-        "sold",
-        "--rule",
-        "implicit",
-        "--loss",
-        "hinge",
-        "--json",
-    ]
+    call = [*OF_A_PIPE, "--loss", "hinge", "--json"]
     read, write = os.pipe()
     with subprocess.Popen(call, stdin=read, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as child:
         os.close(read)

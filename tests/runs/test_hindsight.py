@@ -22,13 +22,13 @@ from onlinevi.runs.checkpoint import load_job, save_job
 from onlinevi.runs.hindsight import InHindsight, look_back
 from onlinevi.runs.job import Job
 from onlinevi.runs.metrics import Thinned
+from onlinevi.runs.promises import promised_regret
 from onlinevi.runs.replay import replay
 from onlinevi.runs.report.results import Head, RegretCurve, Results, Source, Task
 from onlinevi.runs.results import results_of
 from onlinevi.runs.run import Places, Run, Stopper
 from onlinevi.runs.settings import Settings
 from onlinevi.runs.summary import summarise
-from onlinevi.runs.theorem import promised_regret
 
 pytest.importorskip("pyarrow", reason='pyarrow is missing: pip install "onlinevi[files]"')
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from helpers.run_files import ROWS, told, write_rows
+from helpers.run_files import OF_A_PIPE, ROWS, told, write_rows
 
 import onlinevi as ovi
 from onlinevi import datasets
@@ -158,20 +158,7 @@ def test_what_does_not_fit_a_checkpoint_is_refused(rows: Path, tmp_path: Path, c
 
 
 def test_a_signal_while_rows_are_awaited_ends_the_run_with_what_is_known(rows: Path, tmp_path: Path) -> None:
-    call = [
-        sys.executable,
-        "-m",
-        "onlinevi",
-        "run",
-        "-",
-        "--target",
-        "sold",
-        "--rule",
-        "implicit",
-        "--overwrite",
-        "--out",
-        str(tmp_path / "o"),
-    ]
+    call = [*OF_A_PIPE, "--overwrite", "--out", str(tmp_path / "o")]
     for number in (signal.SIGINT, signal.SIGTERM):
         said = tmp_path / f"said{number}.csv"
         environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}

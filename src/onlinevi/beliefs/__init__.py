@@ -13,6 +13,7 @@ from onlinevi.beliefs.base import (
     named_rows,
     placed,
     radii,
+    with_floor,
 )
 from onlinevi.beliefs.full import FullBelief, FullCovariance
 from onlinevi.beliefs.low_rank import LowRank, LowRankBelief
@@ -38,4 +39,5 @@ __all__ = [
     "named_rows",
     "placed",
     "radii",
+    "with_floor",
 ]

@@ -34,6 +34,12 @@ def named_rows(prior_and_box: Any) -> PriorAndBox:
     )
 
 
+def with_floor(prior_and_box: Vector, floor: float) -> Vector:
+    """The same rows where no std falls below this part of the prior's."""
+    box = named_rows(prior_and_box)
+    return np.stack(box._replace(std_low=np.maximum(box.std_low, floor * box.prior_std)))
+
+
 @dataclass(frozen=True)
 class Box:
     """Bounds for means, and for stds as multiples of the prior's std. None means unbounded.

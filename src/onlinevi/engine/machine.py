@@ -39,7 +39,7 @@ def compiled_part(function: Function, options: Mapping[str, Any] = OPTIONS) -> F
 def _part_compiler() -> type:
     """Numba's compiler, but for its last step: nobody calls the machine code of a part, as kernels have it inlined.
 
-    That saves a sixth of a cold start. It overrides what numba keeps to itself: where a version has other insides, parts are
+    That makes cold starts shorter. It overrides what numba keeps to itself: where a version has other insides, parts are
     compiled as all else is.
     """
     from numba.core.codegen import JITCodeLibrary

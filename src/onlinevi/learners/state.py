@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from onlinevi.beliefs import Family, Radii, edges, named_rows, placed, radii
+from onlinevi.beliefs import Family, Radii, edges, named_rows, placed, radii, with_floor
 from onlinevi.engine import SETTING, SUM, Belief, Kernel, Prior, Vector
 from onlinevi.learners.columns import Named
 from onlinevi.learners.kernels import Features, kernel, speedup_of
@@ -93,7 +93,7 @@ class Plan:
         """The rows of ``PriorAndBox`` as one array."""
         rows = self.family.prior_and_box(self.dim)
         if self.rule.std_floor > 0.0:
-            rows = raised(rows, self.rule.std_floor)
+            rows = with_floor(rows, self.rule.std_floor)
         if self.dtype == "float32":
             check_single(rows)
         return rows
@@ -189,12 +189,6 @@ class Plan:
 
     def __getstate__(self) -> dict[str, Any]:  # compiled kernels are made anew
         return {name: getattr(self, name) for name in self.__dataclass_fields__}
-
-
-def raised(prior_and_box: Vector, floor: float) -> Vector:
-    """The same where no std falls below this part of the prior's."""
-    box = named_rows(prior_and_box)
-    return np.stack(box._replace(std_low=np.maximum(box.std_low, floor * box.prior_std)))
 
 
 VECTOR = 4

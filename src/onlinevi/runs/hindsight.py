@@ -12,9 +12,9 @@ from onlinevi.beliefs import edges, radii
 from onlinevi.engine import Vector
 from onlinevi.guarantees import PacBayes, hindsight, pac_bayes
 from onlinevi.runs.job import Job
+from onlinevi.runs.promises import DELTA
 from onlinevi.runs.replay import NotAgain, replay, too_many
 from onlinevi.runs.report.results import Best
-from onlinevi.runs.risk import DELTA
 from onlinevi.runs.run import Stopped, Stopper
 
 MOST_VALUES = 1 << 21

@@ -14,6 +14,7 @@ from onlinevi.engine import Vector, __version__
 from onlinevi.runs.hindsight import InHindsight
 from onlinevi.runs.job import Job
 from onlinevi.runs.metrics import BOUNDED, HIT, LOSS, STEP, WIDEST, WIDTH, certified_regret
+from onlinevi.runs.promises import promised_regret, risk_of
 from onlinevi.runs.report.results import (
     Column,
     CoverageCurve,
@@ -31,9 +32,7 @@ from onlinevi.runs.report.results import (
     Task,
     ThroughputCurve,
 )
-from onlinevi.runs.risk import risk_of
 from onlinevi.runs.run import Ended
-from onlinevi.runs.theorem import promised_regret
 
 SHOWN = 200
 """Columns of the data that are told of."""
