@@ -206,6 +206,24 @@ def test_rows_prepared_as_they_came_are_prepared_once_more() -> None:
         ovi.pac_bayes(trace.state, X, y)
 
 
+def test_features_of_a_map_are_made_once_more() -> None:
+    """The bound of a composition is that of its leaf on the features that the leaf had."""
+    X = np.random.default_rng(0).standard_normal((120, 2))
+    y = np.where(np.square(X).sum(axis=1) > 1.4, 1.0, -1.0)
+    leaf = ovi.Linear(ovi.Hinge(), ovi.NGVI(), ovi.FullCovariance(box=None))
+    inputs = ovi.Inputs()
+    for learner, prepared in (
+        (ovi.Expand(ovi.Fourier(8), leaf, intercept=False), X),
+        (ovi.Prepare(inputs, ovi.Expand(ovi.Fourier(8), leaf)), inputs.update_many(inputs.init(2), X)[1]),
+    ):
+        state, trace = learner.update_many(learner.init(2), X, y)
+        online = prepared is not X
+        alone = ovi.pac_bayes(state.alone(), state.space.of(prepared), y, adapted=online)
+        assert ovi.pac_bayes(trace, X, y) == alone
+        assert alone.adapted == online
+        assert alone.gibbs_risk < 1.0
+
+
 def test_what_was_played_is_bounded_from_one_pass() -> None:
     X, y = plane(8, 400)
     trace = ovi.learn(X, y, loss=ovi.Hinge(), rule=ovi.NGVI())

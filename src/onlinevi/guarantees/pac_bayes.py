@@ -270,18 +270,19 @@ def _signs(source: Any, y: Any) -> Any:
 
 
 def _prepared(source: Any, X: Any) -> tuple[Any, bool]:
-    """The rows as the learner had them, and whether they were prepared as they came."""
-    state = getattr(source, "state", source)
-    if not hasattr(state, "inner"):
-        return X, False
-    inputs = getattr(getattr(source, "learner", None), "inputs", None)
-    if inputs is None:
-        raise TypeError(f"{source!r}: it prepares rows, and a state does not know how: give the trace")
-    if inputs.fixed:
-        return inputs.apply(state.inputs, X), False
-    moments, rows = inputs.update_many(InputState.start(as_rows(X).dim), X)
-    if moments != state.inputs:
-        raise ValueError(
-            "X are not the rows that were learned from, in their order: prepared once more they come out otherwise"
-        )
-    return rows, True
+    """The rows as the weights had them, and whether they were prepared as they came."""
+    state, rows, online = getattr(source, "state", source), X, False
+    seen = getattr(state, "inputs", None)
+    if seen is not None:
+        inputs = getattr(getattr(source, "learner", None), "inputs", None)
+        if inputs is None:
+            raise TypeError(f"{source!r}: it prepares rows, and a state does not know how: give the trace")
+        online = not inputs.fixed
+        moments, rows = inputs.update_many(InputState.start(as_rows(X).dim), X) if online else (seen, inputs.apply(seen, X))
+        if moments != seen:
+            raise ValueError(
+                "X are not the rows that were learned from, in their order: prepared once more they come out otherwise"
+            )
+    if state.space is not None:
+        rows = state.space.of(rows, missing=all(leaf.plan.missing for leaf in state.leaves()))
+    return rows, online
