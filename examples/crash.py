@@ -31,7 +31,7 @@ Path("clicks.csv").write_text("a,b,c,clicked\n" + rows)
 command = "run clicks.csv --target clicked --rule implicit --out out --predictions said.csv --every 10000 --resume"
 print("$ onlinevi", command)
 with subprocess.Popen([sys.executable, "-m", "onlinevi", *shlex.split(command)]) as running:
-    while not Path("out/model.ovi").exists():
+    while not Path("out/model.ovi").exists() and running.poll() is None:
         time.sleep(0.01)
     running.kill()
 print("Killed")
