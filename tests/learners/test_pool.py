@@ -51,7 +51,7 @@ def test_learners_in_one_loop_are_each_as_alone(weighted: bool, monkeypatch: pyt
     assert_alone(MIXED, X, y, weights)
     monkeypatch.setattr(module, "BLOCK_VALUES", 28)
     assert_alone(MIXED, X, y, weights)
-    assert len(members.Members([learner.plan(4, 80) for learner in MIXED]).kinds) == 5, "one loop a kind"
+    assert len(members.Members(MIXED, [learner.plan(4, 80) for learner in MIXED]).kinds) == 5, "one loop a kind"
 
 
 def test_missing_values_and_sparse_rows_too() -> None:

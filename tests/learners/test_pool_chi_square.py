@@ -140,7 +140,6 @@ def test_a_pool_by_chi_square_is_kept_in_files_and_cut_anywhere(tmp_path: Any) -
     assert loaded == pool
     state = loaded.update_many(again, X[15:], y[15:])[0]
     assert np.array_equal(state.array, whole.array)
-    assert Pool.of(whole.plan).weighing == "chi-square"
     assert whole.regret <= whole.regret_bound
 
 

@@ -47,6 +47,16 @@ class Learner(ABC, Generic[S]):
     inputs: Any
     """How rows are prepared, where they are."""
 
+    @property
+    def settled(self) -> bool:
+        """Whether a prediction is a decision that has its spread in it already, as the score of pooled probabilities does."""
+        return False
+
+    @property
+    def several(self) -> bool:
+        """Whether it tells several classes apart, with a score for each."""
+        return False
+
     # --- what a learner gives
 
     @abstractmethod
@@ -88,6 +98,10 @@ class Learner(ABC, Generic[S]):
         """The state that was described."""
 
     # --- what is made of it
+
+    def as_widened(self, state: S) -> Learner[S]:
+        """This learner as the one whose state it is behind columns that joined: some priors have a value a column."""
+        return self
 
     def fitting(self, state: S, dim: int) -> S:
         """The state for rows of ``dim`` columns, if it is one of this learner's; a learner may widen it by itself."""

@@ -82,6 +82,13 @@ class Calibrate(Learner[CalibrateState]):
     def _in_noise(self) -> bool:
         return self.loss.target != "counts"
 
+    @property
+    def settled(self) -> bool:
+        return self.inner.settled
+
+    def as_widened(self, state: CalibrateState) -> Calibrate:
+        return replace(self, inner=self.inner.as_widened(state.inner))
+
     def init(self, dim: int, horizon: int | None = None, *, sparse: bool = False) -> CalibrateState:
         inner = self.inner.init(dim, horizon, sparse=sparse)
         return CalibrateState(inner, self.calibration.init(), self._in_noise)

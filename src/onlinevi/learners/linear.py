@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
@@ -188,6 +188,9 @@ class Linear(Learner[State]):
         if wide.plan.family != self.family:
             raise ValueError(f"{self.family} has one value a coordinate, none for the new ones: give one value for all")
         return wide
+
+    def as_widened(self, state: State) -> Linear:
+        return replace(self, family=state.plan.family)
 
     def merge(self, states: Sequence[State], start: State | None = None) -> State:
         """Prior + Σ (shard − prior) in natural parameters; the sums over events add up, and so do certificates.

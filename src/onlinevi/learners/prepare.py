@@ -51,6 +51,13 @@ class Prepare(Learner[PrepareState]):
     def loss(self) -> Loss:  # type: ignore[override]
         return self.inner.loss
 
+    @property
+    def settled(self) -> bool:
+        return self.inner.settled
+
+    def as_widened(self, state: PrepareState) -> Prepare:
+        return replace(self, inner=self.inner.as_widened(state.inner))
+
     def init(self, dim: int, horizon: int | None = None, *, sparse: bool = False) -> PrepareState:
         inner = self.inner.init(self.inputs.dim_out(dim), horizon, sparse=sparse)
         return PrepareState(InputState.start(dim), inner)  # of no column, where there is an intercept

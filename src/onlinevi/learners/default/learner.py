@@ -16,6 +16,7 @@ from onlinevi.learners.calibrate import Calibrate
 from onlinevi.learners.calibration import Calibrated, Calibration
 from onlinevi.learners.columns import keeping
 from onlinevi.learners.default import recipe
+from onlinevi.learners.default.recipe import Effort
 from onlinevi.learners.described import FOREIGN, CheckpointError, Described, Stored
 from onlinevi.learners.inputs import Inputs
 from onlinevi.learners.pool import Pool, PoolState
@@ -91,6 +92,7 @@ class Auto(Learner[AutoState]):
     loss: Loss = field(default_factory=Logistic)
     inputs: Inputs = field(default_factory=Inputs)
     coverage: float = 0.9
+    effort: Effort = "default"
 
     def __post_init__(self) -> None:
         if not isinstance(self.loss, Loss):
@@ -105,7 +107,7 @@ class Auto(Learner[AutoState]):
     def init(self, dim: int, horizon: int | None = None, *, sparse: bool = False) -> AutoState:
         """The state before the first event. ``sparse`` says that rows will be sparse: then many columns cost nothing."""
         self.inputs.init(dim)  # refuses a number of columns that is none
-        pool = recipe.pool(self.loss, self.inputs.dim_out(dim), sparse=sparse, missing=self.inputs.missing)
+        pool = recipe.pool(self.loss, self.inputs.dim_out(dim), effort=self.effort, sparse=sparse, missing=self.inputs.missing)
         made_of = _composed(self, pool)
         return AutoState(made_of, made_of.init(dim))
 
@@ -134,15 +136,14 @@ class Auto(Learner[AutoState]):
     @cached_property
     def _smallest(self) -> Learner[Any]:
         """The default for two columns: what predictions mean does not depend on their number."""
-        return _composed(self, recipe.pool(self.loss, 2, sparse=False, missing=self.inputs.missing))
+        return _composed(self, recipe.pool(self.loss, 2, effort="light", sparse=False, missing=self.inputs.missing))
 
     def widen(self, state: AutoState, dim: int) -> AutoState:
         """The state for rows with further columns at the end, ``dim`` in all. The learners stay of the kind they are."""
         pooled = state.pooled.widened(self.inputs.dim_out(dim))
-        inner = PrepareState(self.inputs.widen(state.inputs, dim), pooled)
-        made_of = _composed(self, Pool.of(pooled.plan))
-        widened = AutoState(made_of, inner if self.loss.target == "classes" else replace(state.inner, inner=inner))
-        return keeping(widened, state.columns)
+        prepared = PrepareState(self.inputs.widen(state.inputs, dim), pooled)
+        inner = prepared if self.loss.target == "classes" else replace(state.inner, inner=prepared)
+        return keeping(AutoState(state.made_of.as_widened(inner), inner), state.columns)
 
     def merge(self, states: Sequence[AutoState], start: AutoState | None = None) -> AutoState:
         made_of = _composed(self, _pool_in(states[0].made_of))
@@ -188,6 +189,7 @@ def auto(
     record: Record = "all",
     inputs: Inputs | None = None,
     coverage: float = 0.9,
+    effort: Effort = "default",
 ) -> Trace:
     """One pass of ``Auto`` over a stream: predict each row before its label is used, then learn from it.
 
@@ -210,7 +212,7 @@ def auto(
         if len(values) == 2 and np.isfinite(values).all():
             y, classes = np.where(labels == values[1], 1.0, -1.0), _as_given(y, values)
         loss = Logistic() if len(values) == 2 or np.isin(values, (-1.0, 1.0)).all() else Squared()
-    learner = Auto(loss, Inputs() if inputs is None else inputs, coverage)
+    learner = Auto(loss, Inputs() if inputs is None else inputs, coverage, effort)
     state = learner.init(rows.dim, sparse=rows.sparse)
     trace = learner.update_many(state, X, y, weights=weights, record=record)[1]
     trace.classes = classes

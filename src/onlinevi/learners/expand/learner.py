@@ -33,6 +33,11 @@ class ExpandState(Wrapped):
     def width(self) -> int:
         return self.features.dim
 
+    def widened(self, dim: int) -> ExpandState:
+        """For rows with further columns at the end: their features come last, and their weights are at the prior."""
+        wide = self.space.widened(dim)
+        return ExpandState(self.inner.widened(wide.width), wide)
+
     @property
     def missing(self) -> bool:
         """Whether NaN is a missing value to the learners inside."""
@@ -85,6 +90,13 @@ class Expand(Learner[ExpandState]):
         if start < self.intercept:
             raise ValueError(f"dim={start}: the intercept is a column; give Expand(…, intercept=False) where there is none")
         return space(self.map, self.keep, self.intercept, start - self.intercept, dim)
+
+    @property
+    def settled(self) -> bool:
+        return self.inner.settled
+
+    def as_widened(self, state: ExpandState) -> Expand:
+        return replace(self, inner=self.inner.as_widened(state.inner))
 
     def init(self, dim: int, horizon: int | None = None, *, sparse: bool = False) -> ExpandState:
         own = self.space(dim, dim)

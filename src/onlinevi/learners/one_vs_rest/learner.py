@@ -138,6 +138,10 @@ class OneVsRest(Learner[OneVsRestState]):
     def inputs(self) -> Any:
         return self.inner.inputs
 
+    @property
+    def several(self) -> bool:
+        return True
+
     @cached_property
     def _has_odds(self) -> bool:
         return self.loss.odds is not None

@@ -1,16 +1,17 @@
-"""Learners that differ in settings only run in one compiled loop; others, in one loop a kind."""
+"""Leaves that differ in settings only run in one compiled loop, others in one loop a kind; learners of any other kind play."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from onlinevi.data import Rows, one_row
 from onlinevi.engine import RECORD, Function, Vector, many_passes
+from onlinevi.learners.base import BadRow, Learner
 from onlinevi.learners.kernels import kernel
 from onlinevi.learners.pool.threads import ALONE, Threads
 from onlinevi.learners.refusals import reason
@@ -26,51 +27,103 @@ class Refused(Exception):
 
 
 class Members:
-    """The learners of an aggregate, sorted by the kernel they share."""
+    """The learners of a pool: leaves, sorted by the kernel they share, and behind them those of any other kind."""
 
-    def __init__(self, plans: Sequence[Plan]) -> None:
-        self.plans = tuple(plans)
+    def __init__(self, learners: Sequence[Learner[Any]], plans: Sequence[Plan | None]) -> None:
+        self.learners, self.plans = tuple(learners), tuple(plans)
 
     @cached_property
     def kinds(self) -> list[Kind]:
+        """The leaves."""
         kinds: dict[Any, list[int]] = {}
         for number, plan in enumerate(self.plans):
+            if plan is None:
+                continue
             # Whether a learner forgets is data for a loop that can: one compilation serves both.
             features = plan.features._replace(forgets=False)
             key = plan.kinds, features, plan.parameters, plan.sizes, plan.parts["drift"].stop
             kinds.setdefault(key, []).append(number)
-        return [Kind(numbers, [self.plans[k] for k in numbers]) for numbers in kinds.values()]
+        return [Kind(numbers, [cast(Plan, self.plans[k]) for k in numbers]) for numbers in kinds.values()]
+
+    @cached_property
+    def leaves(self) -> list[int]:
+        """The numbers of the leaves."""
+        return [number for number, plan in enumerate(self.plans) if plan is not None]
+
+    @cached_property
+    def others(self) -> list[int]:
+        """The numbers of the learners that play for themselves."""
+        return [number for number, plan in enumerate(self.plans) if plan is None]
 
     @cached_property
     def places(self) -> NDArray[np.int64]:
         """Where each learner stands when they are put in order kind by kind."""
-        return np.argsort([number for kind in self.kinds for number in kind.numbers])
+        return np.argsort([*(number for kind in self.kinds for number in kind.numbers), *self.others])
+
+    @cached_property
+    def unsure(self) -> Vector:
+        """0 for a learner whose prediction has its spread in it already, else 1."""
+        return np.array([0.0 if learner.settled else 1.0 for learner in self.learners])
+
+    @cached_property
+    def columns(self) -> int:
+        """How many numbers a record needs."""
+        most = max((kind.columns for kind in self.kinds), default=0)
+        return max(most, RECORD.missing_mean_square + 1) if self.others else most
 
     def advance(
         self,
-        states: Sequence[State],
+        states: Sequence[Any],
         rows: Rows,
         labels: Vector,
         weights: Vector,
         start: int,
         stop: int,
         threads: Threads = ALONE,
-    ) -> tuple[list[State], Vector]:
+    ) -> tuple[list[Any], Vector]:
         """Every learner's state after these rows, and their records, kind by kind; ``Refused`` where one takes a row not."""
-        records = np.empty((len(states), stop - start, max(kind.columns for kind in self.kinds)))
+        records = np.empty((len(states), stop - start, self.columns))
         block, tasks, first = (rows.block(start, stop), labels[start:stop], weights[start:stop]), [], 0
         for kind in self.kinds:
             behind = first + len(kind.numbers)
             tasks += kind.tasks(states, block, records[first:behind], sparse=rows.sparse, parts=threads.number)
             first = behind
-        if min(threads.each(run, tasks)) < stop - start:
+        if tasks and min(threads.each(run, tasks)) < stop - start:
             raise self._refusal(states, rows, labels, weights, start, stop)
         after = [array for task in tasks for array in task.states]
-        return [State(after[place], plan) for place, plan in zip(self.places, self.plans, strict=True)], records
+        found = [
+            None if plan is None else State(after[place], plan) for place, plan in zip(self.places, self.plans, strict=True)
+        ]
+        if self.others:
+            self._play_others(found, states, rows, labels, weights, start, stop, records[first:])
+        return found, records
+
+    def _play_others(
+        self,
+        found: list[Any],
+        states: Sequence[Any],
+        rows: Rows,
+        labels: Vector,
+        weights: Vector,
+        start: int,
+        stop: int,
+        records: Vector,
+    ) -> None:
+        """Put the states of the other learners after these rows where they belong, and what they said into records."""
+        used = start + (np.flatnonzero(weights[start:stop]) if len(weights) else np.arange(stop - start))
+        X, y, importance = rows.take(used), labels[used], weights[used] if len(weights) else weights
+        for number, record in zip(self.others, records, strict=True):
+            try:
+                found[number], said = self.learners[number].play(states[number], X, y, importance)
+            except BadRow as bad:
+                raise Refused(int(used[bad.row]), bad.reason) from None
+            lines = record[: len(used)]
+            lines[:, RECORD.prediction], lines[:, RECORD.spread], lines[:, RECORD.loss] = said.prediction, said.spread, said.loss
+            lines[:, RECORD.missing_mean_square] = 0.0 if said.between is None else said.between
 
     def predict_row(self, states: Sequence[State], x: Vector) -> tuple[Vector, Vector]:
-        """Means and variances of every learner's prediction at a row without missing values."""
-        means, variances = np.empty((2, len(states)))
+        """Means and variances of every leaf's prediction at a row without missing values; NaN for the others."""
+        means, variances = np.full((2, len(states)), np.nan)
         for kind in self.kinds:
             plan, numbers = kind.first, kind.numbers
             packed = np.stack([plan.numbers(states[number].array)[plan.parts["belief"]] for number in numbers])

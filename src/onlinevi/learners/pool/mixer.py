@@ -12,12 +12,13 @@ import numpy as np
 
 from onlinevi.data import Rows
 from onlinevi.engine import Kernel, Schedule, Vector, rate_at
+from onlinevi.learners.base import Learner
 from onlinevi.learners.columns import Named
 from onlinevi.learners.linear import missing_means, prediction_law
 from onlinevi.learners.pool import mixing
 from onlinevi.learners.pool.experts import chi_square_price
 from onlinevi.learners.pool.members import Members, Refused
-from onlinevi.learners.pool.tempering import WEIGHTS, Weigh, fixed, normalised
+from onlinevi.learners.pool.tempering import WEIGHTS, Weigh, fixed
 from onlinevi.learners.pool.threads import ALONE, Threads
 from onlinevi.learners.state import Plan, State
 from onlinevi.losses import Loss
@@ -27,9 +28,9 @@ from onlinevi.losses import Loss
 class PoolState(Named):
     """The learners' states, and the weights over them."""
 
-    learners: tuple[State, ...]
+    learners: tuple[Any, ...]
     array: Vector
-    """Packed: count, loss, gaps, the learners' total losses, and log-weights where a share is dealt out."""
+    """Packed: count, loss, gaps, the learners' total losses, and their weights where a share is dealt out."""
     plan: Mixer
     shards: int = 1
     """How many runs its sums are of: more than one in a merge, and in what goes on from it."""
@@ -44,7 +45,7 @@ class PoolState(Named):
 
     @property
     def dim(self) -> int:
-        return self.learners[0].plan.dim
+        return int(self.learners[0].width)
 
     @property
     def count(self) -> int:
@@ -74,27 +75,45 @@ class PoolState(Named):
 
     @property
     def mean(self) -> Vector:
-        """The mean of the weights of the features, over all learners."""
-        return np.asarray(self.weights @ np.stack([state.mean for state in self.learners]))
+        """The mean of the weights of ``space``, over the learners that have such weights."""
+        shares, means, _ = self._beliefs(1.0)
+        return np.asarray(shares @ means)
 
     @property
     def std(self) -> Vector:
-        """The std of these weights, over all learners."""
+        """The std of these weights, over all of those learners."""
         return self.std_in(1.0)
 
     def std_in(self, noise: float) -> Vector:
         """The same where the learners' own variances are in units of this noise."""
-        means, stds = (np.stack([getattr(state, name) for state in self.learners]) for name in ("mean", "std"))
-        return np.asarray(np.sqrt(self.weights @ (np.square(stds) * noise + np.square(means - self.mean))))
+        shares, means, stds = self._beliefs(noise)
+        return np.asarray(np.sqrt(shares @ (np.square(stds) + np.square(means - shares @ means))))
+
+    def _beliefs(self, noise: float) -> tuple[Vector, Vector, Vector]:
+        """The weights, means and stds of the learners whose weights are of ``space``."""
+        alike = [k for k, state in enumerate(self.learners) if state.space == self.space]
+        means = np.stack([self.learners[k].mean for k in alike])
+        stds = np.stack([self._stds(self.learners[k], noise) for k in alike])
+        shares = self.weights[alike]
+        total = shares.sum()
+        return shares / total if total > 0.0 else np.full(len(alike), 1.0 / len(alike)), means, stds
+
+    def _stds(self, state: Any, noise: float) -> Vector:
+        """Of a leaf they are in units of the noise; another learner knows what its own are in."""
+        return np.asarray(state.std * math.sqrt(noise) if isinstance(state, State) else state.std_in(noise))
 
     @property
     def width(self) -> int:
         """How many columns its rows have."""
-        return self.learners[0].width
+        return self.dim
 
     @property
-    def space(self) -> None:
-        """None: its weights are those of its rows' columns."""
+    def space(self) -> Any:
+        """What ``mean`` and ``std`` are of: the columns, None, or the features of a map, as the first learner's are.
+
+        Where leaves on the columns come first, these tell what columns weigh, beside learners on features of them.
+        """
+        return self.learners[0].space
 
     def deciders(self) -> tuple[PoolState, ...]:
         """Itself: the pool decides, not its learners."""
@@ -108,8 +127,8 @@ class PoolState(Named):
         """None: several learners have a part in its decisions."""
 
     def leaves(self) -> tuple[State, ...]:
-        """The states of the learners."""
-        return self.learners
+        """The states of the compiled loop inside."""
+        return tuple(leaf for state in self.learners for leaf in state.leaves())
 
     @property
     def regret(self) -> float:
@@ -142,13 +161,14 @@ class PoolState(Named):
     @property
     def _bayesian(self) -> bool:
         """Whether the weights were those of Bayes' rule: a row that weighs more than 1 would be counted more than once."""
-        return self.plan.bayesian and self.learners[0].unit_weights
+        return self.plan.bayesian and self.leaves()[0].unit_weights
 
     def widened(self, dim: int) -> PoolState:
         """For rows with further columns at the end: every learner widened, their weights as they are."""
-        learners = tuple(own.widened(dim) for own in self.learners)
-        plan = replace(self.plan, plans=tuple(own.plan for own in learners))
-        return PoolState(learners, self.array, plan, self.shards)
+        states = tuple(own.widened(dim) for own in self.learners)
+        learners = tuple(one.as_widened(own) for one, own in zip(self.plan.learners, states, strict=True))
+        plans = tuple(own.plan if isinstance(own, State) else None for own in states)
+        return PoolState(states, self.array, replace(self.plan, learners=learners, plans=plans), self.shards)
 
     def __reduce__(self) -> tuple[Any, ...]:
         kept = {"columns": self.columns} if self.columns else None
@@ -170,9 +190,11 @@ class Pooled(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Mixer:
-    """The learners' plans, the prior weights, and the settings of the compiled loop that weighs them."""
+    """The learners and the plans of the leaves, the prior weights, and the settings of the compiled loop that weighs them."""
 
-    plans: tuple[Plan, ...]
+    learners: tuple[Learner[Any], ...]
+    plans: tuple[Plan | None, ...]
+    horizon: int | None
     loss: Loss
     log_prior: Vector
     settings: Vector
@@ -180,18 +202,18 @@ class Mixer:
 
     @cached_property
     def members(self) -> Members:
-        return Members(self.plans)
+        return Members(self.learners, self.plans)
 
     @cached_property
     def fills_rows(self) -> bool:
         """Whether some learner moves every coordinate at every event: then zeros left out gain nothing."""
-        return any(plan.fills_rows for plan in self.plans)
+        return any(plan is not None and plan.fills_rows for plan in self.plans)
 
     @cached_property
     def parts(self) -> dict[str, slice]:
         """Where the vectors of a packed state lie, one number for each learner."""
         number = len(self.log_prior)
-        sizes = {"losses": number, "log_weights": number if self.share > 0.0 else 0}
+        sizes = {"losses": number, "weights": number if self.share > 0.0 else 0}
         sizes |= dict.fromkeys(("shifts", "residual_sizes"), number if self.level > 0.0 else 0)
         ends = accumulate(sizes.values(), initial=mixing.HEAD)
         return {name: slice(*between) for name, between in zip(sizes, pairwise(ends), strict=True)}
@@ -226,7 +248,8 @@ class Mixer:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Mixer):
             return NotImplemented
-        same = self.plans == other.plans and self.loss == other.loss
+        same = (self.learners, self.plans, self.horizon) == (other.learners, other.plans, other.horizon)
+        same = same and self.loss == other.loss
         same = same and self.by_probability == other.by_probability
         return same and np.array_equal(self.log_prior, other.log_prior) and np.array_equal(self.settings, other.settings)
 
@@ -270,7 +293,7 @@ class Mixer:
         importance = weights[start:stop]
         events = int(np.count_nonzero(importance)) if len(importance) else stop - start
         array, played = state.array.copy(), np.empty((events, mixing.PLAYED))
-        block = labels[start:stop], importance, said, self.members.places, array
+        block = labels[start:stop], importance, said, self.members.places, self.members.unsure, array
         row = start + self._kernel(*block, self.log_prior, self.settings, self.loss.parameters, played, shown)
         if row < stop:
             raise Refused(row, self._reason(float(labels[row])))
@@ -281,38 +304,46 @@ class Mixer:
             return self.loss.refuse_label(label)
         return f"the loss would overflow (label {label}): {self.loss.overflow_hint}, or lower the learners' rates"
 
-    def pooled(self, state: PoolState, x: Any) -> Pooled:
-        """What is predicted at a row, or at each row of a matrix."""
-        means, variances, held = self._laws(state, x)
+    def pooled(self, state: PoolState, X: Any) -> Pooled:
+        """What is predicted at each row of a matrix."""
+        means, variances, held = self._laws(state, X)
         weights, means = state.weights, means + state.shifts
         centre = np.asarray((weights * means).sum(axis=-1))
         within = np.asarray((weights * np.maximum(variances - held, 0.0)).sum(axis=-1))
         between = np.asarray((weights * (np.square(means - centre[..., None]) + held)).sum(axis=-1))
         if self.by_probability:
-            says = mixing.believed_at(self.loss, means, np.sqrt(variances))
+            says = mixing.believed_at(self.loss, means, np.sqrt(variances) * self.members.unsure)
             centre = np.asarray(mixing.log_odds(*(weights * says).sum(axis=-1)))
         return Pooled(centre, within, between)
 
-    def _laws(self, state: PoolState, x: Any) -> tuple[Vector, Vector, Vector]:
+    def _laws(self, state: PoolState, X: Any) -> tuple[Vector, Vector, Vector]:
         """Of every learner's prediction, the mean, the variance, and what of it missing values add for good."""
-        if is_plain_row(x, self.plans[0].dim):
-            means, variances = self.members.predict_row(state.learners, x.reshape(-1))
-            if np.isfinite(means + variances).all():
-                shape = *x.shape[:-1], len(means)
-                return means.reshape(shape), variances.reshape(shape), np.zeros(shape)
-        each = [(*prediction_law(own, x), missing_means(own, x)) for own in state.learners]
-        means, variances, held = (np.moveaxis(np.asarray(part), 0, -1) for part in zip(*each, strict=True))
+        members = self.members
+        means, variances, held = np.empty((3, X.shape[0], len(self.learners)))
+        quick = is_plain_row(X, state.dim)
+        if quick:
+            means[0], variances[0] = members.predict_row(state.learners, X[0])
+            held[:] = 0.0
+            quick = bool(np.isfinite(means[0] + variances[0])[members.leaves].all())
+        for k, own in enumerate(state.learners):
+            if k in members.others:
+                said = self.learners[k].foresee(own, X)
+                means[:, k], variances[:, k] = said.prediction, np.square(said.spread)
+                held[:, k] = 0.0 if said.between is None else said.between
+            elif not quick:
+                means[:, k], variances[:, k] = prediction_law(own, X)
+                held[:, k] = missing_means(own, X)
         return means, variances, held
 
     def start(self) -> Vector:
         """The packed state before the first event."""
-        number, levels = len(self.log_prior), self.log_prior if self.share > 0.0 else self.log_prior[:0]
+        number, shared = len(self.log_prior), np.exp(self.log_prior) if self.share > 0.0 else self.log_prior[:0]
         shifts_and_sizes = np.zeros(2 * number if self.level > 0.0 else 0)
-        return np.concatenate([np.zeros(mixing.HEAD + number), levels, shifts_and_sizes])
+        return np.concatenate([np.zeros(mixing.HEAD + number), shared, shifts_and_sizes])
 
     def weights(self, array: Vector) -> Vector:
         if self.share > 0.0:
-            return normalised(array[mixing.HEAD + len(self.log_prior) :])
+            return array[mixing.HEAD + len(self.log_prior) :]
         totals = array[mixing.HEAD :][: len(self.log_prior)]
         rate = rate_at(*self.schedule, array[mixing.COUNT] + 1.0)
         if self.adaptive:
@@ -335,6 +366,6 @@ class Mixer:
         return -(math.log(rarest) + changed + (most - switches) * math.log(1.0 - self.share + self.share * rarest))
 
 
-def is_plain_row(x: Any, dim: int) -> bool:
-    """Whether x is one row of doubles, be it in a matrix, none of them missing."""
-    return type(x) is np.ndarray and x.dtype == np.float64 and x.shape in ((dim,), (1, dim)) and not np.isnan(x).any()
+def is_plain_row(X: Any, dim: int) -> bool:
+    """Whether a matrix is one row of doubles, none of them missing."""
+    return type(X) is np.ndarray and X.dtype == np.float64 and X.shape == (1, dim) and not np.isnan(X).any()

@@ -11,8 +11,8 @@ from onlinevi.engine import RECORD, Function, Kernel, Real, Vector, compose, ns,
 from onlinevi.engine.holes import expected, odds, valid_label
 from onlinevi.losses import Loss, quick_expected
 
-# The head of a packed state. Behind it lie, a number for each learner: total losses, log-weights where a share is dealt out,
-# and the shifts and sizes of residuals where quantiles are pooled.
+# The head of a packed state. Behind it lie, a number for each learner: total losses, weights where a share is dealt out, and
+# the shifts and sizes of residuals where quantiles are pooled.
 COUNT, LOSS, GAP = range(3)
 HEAD = 3
 
@@ -110,6 +110,7 @@ def mix(
     importance: Any,
     said: Any,
     places: Any,
+    unsure: Any,
     state: Any,
     prior: Any,
     settings: Any,
@@ -120,12 +121,13 @@ def mix(
     """Weigh, predict, pay and reweigh, event by event. Changes ``state``; fills ``played`` and, unless empty, ``shown``.
 
     ``said`` holds a record for each learner, of the rows with weight > 0 only, the k-th learner's at ``places[k]``; ``played``
-    gets the same rows, ``shown`` the weights. ``prior`` is in logarithms. Returns how many rows were used, as a pass does.
+    gets the same rows, ``shown`` the weights. ``unsure`` is 0 for a learner whose prediction has its spread in it already, else 1.
+    ``prior`` is in logarithms. Returns how many rows were used, as a pass does.
     """
     number, weighted = len(prior), len(importance) > 0
     adaptive, share, level, known = settings[ADAPTIVE] > 0.0, settings[SHARE], settings[LEVEL], settings[KNOWN] > 0.0
     totals, behind = state[HEAD : HEAD + number], HEAD + number
-    levels, shifts, sizes = state[behind : behind + number], state[behind : behind + number], state[behind + number :]
+    shared, shifts, sizes = state[behind : behind + number], state[behind : behind + number], state[behind + number :]
     weights, costs, predictions = np.empty(number), np.empty(number), np.empty(number)
     spreads, held, lags, dealt = np.empty(number), np.zeros(number), np.empty(number), np.exp(prior)
     event = 0
@@ -140,10 +142,10 @@ def mix(
             rate = hedge_rate(number, state[GAP])
         if share > 0.0:
             for k in range(number):
-                weights[k] = levels[k]
+                weights[k] = shared[k]
         else:
             lag_behind(lags, totals)
-        whole = normalise(weights) if share > 0.0 else weigh(weights, lags, prior, rate)
+        whole = 1.0 if share > 0.0 else weigh(weights, lags, prior, rate)
 
         # Pool, then see the label and pay.
         support = against = centre = within = between = hedged = sums = 0.0
@@ -159,7 +161,7 @@ def mix(
         else:
             for k in range(number):
                 predictions[k] += shifts[k] if level > 0.0 else 0.0
-                says = opinion(y, predictions[k], spreads[k], parameters)
+                says = opinion(y, predictions[k], unsure[k] * spreads[k], parameters)
                 costs[k] = scale * says.cost
                 support += weights[k] * says.support
                 against += weights[k] * says.against
@@ -189,7 +191,7 @@ def mix(
         for k in range(number):
             totals[k] += costs[k]
         if share > 0.0:
-            spread_out(levels, costs, dealt, rate, share)
+            deal_out(shared, costs, dealt, rate, share)
         elif adaptive:  # what weighing cost beyond the price of the rate
             state[GAP] += ns.maximum(hedged - mixed(lags, costs, rate, whole), 0.0)
         else:
@@ -302,13 +304,17 @@ def exponentiate(values: Any, most: Real) -> Real:
     return total
 
 
-def spread_out(levels: Any, costs: Any, dealt: Any, rate: Real, share: Real) -> None:
-    """Fixed share: after each event a share of all weight is dealt out anew by the prior, so that none is ever lost."""
+def deal_out(weights: Any, costs: Any, dealt: Any, rate: Real, share: Real) -> None:
+    """Fixed share: after each event a share of all weight is dealt out anew by the prior, so that none is ever lost.
+
+    So weights cannot underflow, and need no logarithms.
+    """
+    best, total = least(costs), 0.0
     for k in range(len(costs)):
-        levels[k] -= rate * costs[k]
-    normalise(levels)
+        weights[k] *= ns.exp(rate * (best - costs[k]))
+        total += weights[k]
     for k in range(len(costs)):
-        levels[k] = ns.log((1.0 - share) * levels[k] + share * dealt[k])
+        weights[k] = (1.0 - share) * (weights[k] / total) + share * dealt[k]
 
 
 MEMORY, PACE = 100.0, 0.03

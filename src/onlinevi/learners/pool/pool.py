@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, Literal, TypeAlias
 
@@ -27,11 +27,11 @@ from onlinevi.learners.linear import Linear, forecast_of
 from onlinevi.learners.pool import mixing
 from onlinevi.learners.pool.experts import Experts
 from onlinevi.learners.pool.mixer import Mixer, PoolState
-from onlinevi.learners.pool.tempering import Weigh
+from onlinevi.learners.pool.tempering import Weigh, normalised
 from onlinevi.learners.pool.threads import running_threads
 from onlinevi.learners.trace import Events, Forecast, Record, Recorder, Trace
 from onlinevi.losses import Loss
-from onlinevi.rules import Constant, PerHorizon, PerSqrt, PerStep, Rate
+from onlinevi.rules import Constant, PerHorizon, Rate
 
 Pooling: TypeAlias = Literal["prediction", "probability", "quantile"]
 
@@ -52,7 +52,7 @@ class AdaHedge:
 
 @dataclass(frozen=True)
 class Pool(Learner[PoolState]):
-    """Exponential weights over learners that all run in one pass.
+    """Exponential weights over learners that all run in one pass: leaves, and learners around others, such as ``Expand``.
 
     ``rate`` tempers the weights as in ``Experts``, or is ``AdaHedge()``. ``share`` deals out that part of all weight anew
     after each event, so that the best learner may change; it needs a constant rate. ``pool="prediction"`` predicts the
@@ -64,7 +64,7 @@ class Pool(Learner[PoolState]):
     For a convex loss in [0, B] at rate η: at most η·B²·T/8 + ln N/η. ``weighing="chi-square"`` is for losses without a bound:
     at most (1/prior − 1)/η + η/4·Σ (variance of the learners' losses under the prior), as ``state.regret_bound`` tells.
     ``loss=None`` takes the one the learners share. It is
-    the loss of a prediction: a ridge is the learners' own affair.
+    the loss of a prediction: a ridge is the learners' own affair. Leaves that differ in settings only run in one loop.
 
     >>> import onlinevi as ovi
     >>> from onlinevi.ewa import Pool
@@ -74,7 +74,7 @@ class Pool(Learner[PoolState]):
     [0.0, 1.0]
     """
 
-    learners: Sequence[Linear]
+    learners: Sequence[Learner[Any]]
     rate: Rate | float | AdaHedge = PerHorizon(1.0)
     loss: Loss | None = None  # type: ignore[assignment]
     prior: Sequence[float] | None = None
@@ -84,9 +84,11 @@ class Pool(Learner[PoolState]):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "learners", tuple(self.learners))
-        if not self.learners or not all(isinstance(learner, Linear) for learner in self.learners):
+        if not self.learners or not all(isinstance(learner, Learner) for learner in self.learners):
             raise TypeError(f"learners={self.learners!r}: needs one learner or more, such as Linear(loss, rule)")
-        if any(learner.dtype != "float64" for learner in self.learners):
+        if any(learner.several for learner in self.learners):
+            raise ValueError("a pool weighs predictions that are one number: put OneVsRest around it, not into it")
+        if any(learner.dtype != "float64" for learner in self.learners if isinstance(learner, Linear)):
             raise ValueError("some learner has dtype='float32', a pool needs double precision: leave dtype out")
         if not isinstance(self.loss, Loss | None):
             hint = f"; write {self.loss.__name__}()" if isinstance(self.loss, type) else ""
@@ -125,29 +127,24 @@ class Pool(Learner[PoolState]):
         if self.pool == "probability" and self.shared_loss.odds is None:
             raise ValueError(f"{self.shared_loss} gives no probabilities to pool: use Logistic(), or pool='prediction'")
 
-    @staticmethod
-    def of(mixer: Mixer) -> Pool:
-        """The pool whose plan this is, with the rate of one horizon as a constant."""
-        by_power = {0.0: Constant, 0.5: PerSqrt, 1.0: PerStep}
-        pool: Pooling = "probability" if mixer.by_probability else "quantile" if mixer.level > 0.0 else "prediction"
-        return Pool(
-            [Linear(**{item.name: getattr(plan, item.name) for item in fields(Linear)}) for plan in mixer.plans],
-            rate=AdaHedge() if mixer.adaptive else by_power[mixer.schedule.power](mixer.schedule.scale),
-            loss=mixer.loss,
-            share=mixer.share,
-            pool=pool,
-            weighing=mixer.weighing,
-        )
-
     @property
     def shared_loss(self) -> Loss:
         assert self.loss is not None
         return self.loss
 
+    @property
+    def settled(self) -> bool:
+        return self.pool == "probability"
+
+    def as_widened(self, state: PoolState) -> Pool:
+        return replace(self, learners=state.plan.learners)
+
     def init(self, dim: int, horizon: int | None = None, *, sparse: bool = False) -> PoolState:
         """Every learner's prior, and the prior weights; ``horizon`` is the number of events to come, where a rate needs it."""
         mixer = _mixer(self, dim, horizon)
-        return PoolState(tuple(plan.start() for plan in mixer.plans), mixer.start(), mixer)
+        pairs = zip(self.learners, mixer.plans, strict=True)
+        states = tuple(one.init(dim, horizon, sparse=sparse) if plan is None else plan.start() for one, plan in pairs)
+        return PoolState(states, mixer.start(), mixer)
 
     def play(self, state: PoolState, X: Any, y: Vector, weights: Vector) -> tuple[PoolState, Events]:
         rows = as_rows(X, filled=state.plan.fills_rows)
@@ -163,8 +160,8 @@ class Pool(Learner[PoolState]):
 
     def said(self, events: Events) -> Forecast:
         """The prediction of pooled probabilities is a score already."""
-        loss, pooled = self.shared_loss, self.pool == "probability"
-        return forecast_of(loss, events, events.prediction if pooled else loss.score(events.prediction, events.spread))
+        loss = self.shared_loss
+        return forecast_of(loss, events, events.prediction if self.settled else loss.score(events.prediction, events.spread))
 
     def widen(self, state: PoolState, dim: int) -> PoolState:
         """The state for rows with further columns at the end, ``dim`` in all: as if these had been 0 so far."""
@@ -193,7 +190,7 @@ class Pool(Learner[PoolState]):
         return PoolState(learners, array, plan, sum(state.shards for state in states))
 
     def describe(self, state: PoolState) -> Described:
-        dim, horizon = state.dim, state.plan.plans[0].horizon
+        dim, horizon = state.dim, state.plan.horizon
         if state.plan != self.init(dim, horizon).plan:
             raise CheckpointError(FOREIGN)
         check_finite(state.array, "weights")
@@ -207,13 +204,17 @@ class Pool(Learner[PoolState]):
     def restore(self, stored: Stored) -> PoolState:
         states = tuple(stored.part(f"learners/{k}", one) for k, one in enumerate(self.learners))
         sizes = sizes_of(stored.facts)
-        if any((own.plan.dim, own.plan.horizon) != sizes for own in states):
+        if any(own.width != sizes[0] for own in states) or any(leaf.plan.horizon != sizes[1] for own in states for leaf in own.leaves()):
             raise CheckpointError("its learners have different numbers of features, or horizons")
         mixer = self.init(*sizes).plan
         array = mixer.start()
         put_numbers(array, stored.facts["sums"], SUMS)
         for name, where in mixer.parts.items():
-            stored.fill(name, array[where])
+            if name == "weights" and stored.length("log_weights"):  # a file from before weights were kept as they are
+                stored.fill("log_weights", array[where])
+                array[where] = normalised(array[where])
+            else:
+                stored.fill(name, array[where])
         check_finite(array, "weights")
         return PoolState(states, array, mixer, whole(stored.facts.get("shards", 1), "number of shards"))
 
@@ -248,7 +249,7 @@ class Pool(Learner[PoolState]):
 
     def _check(self, state: PoolState) -> None:
         plan = state.plan
-        if plan is not (own := _mixer(self, state.dim, plan.members.plans[0].horizon)) and plan != own:
+        if plan is not (own := _mixer(self, state.dim, plan.horizon)) and plan != own:
             raise ValueError("this state belongs to another pool: its learners, loss, rate, prior, share or pool differs")
 
     def run(self, X: Any, y: Any, *, weights: Any = None, horizon: int | None = None, threads: int = 1) -> Trace:
@@ -271,14 +272,14 @@ def _mixer(pool: Pool, dim: int, horizon: int | None) -> Mixer:
     experts = Experts(pool.rate if not isinstance(pool.rate, AdaHedge) else 1.0, pool.prior)
     begin = experts.init(len(pool.learners), horizon)
     level = loss.level if pool.pool == "quantile" and loss.level is not None else 0.0
-    plans = tuple(learner.plan(dim, horizon) for learner in pool.learners)
+    plans = tuple(learner.plan(dim, horizon) if isinstance(learner, Linear) else None for learner in pool.learners)
     # What a learner paid by itself is what its prediction costs here, unless it is another loss or has a ridge in it.
-    paid = {(type(plan.loss), plan.parameters, plan.loss.ridge) for plan in plans}
+    paid = {(type(learner.loss), learner.loss.parameters, learner.loss.ridge) for learner in pool.learners}
     known = pool.pool == "prediction" and paid == {(type(loss), loss.parameters, 0.0)}
     by_chi_square = float(pool.weighing == "chi-square")
     settings = np.array([*begin.schedule, float(adaptive), pool.share, level, float(known), by_chi_square])
     # A copy may be written to, as one that was pickled may: one type of argument, one loop to compile.
-    return Mixer(plans, loss, begin.log_prior.copy(), settings, pool.pool == "probability")
+    return Mixer(tuple(pool.learners), plans, horizon, loss, begin.log_prior.copy(), settings, pool.pool == "probability")
 
 
 def over_rates(learner: Linear, low: float, high: float, count: int = 16) -> list[Linear]:
