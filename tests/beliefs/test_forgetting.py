@@ -89,7 +89,7 @@ def test_each_coordinate_gets_back_what_the_prior_lost_there(rule: ovi.Rule, dis
 
 
 @pytest.mark.parametrize("discount", [0.5, 0.7, 0.93, 0.99, 0.9999])
-@pytest.mark.parametrize("dim", [1, 7])
+@pytest.mark.parametrize("dim", [1, 7, 40])
 def test_a_full_precision_is_the_discounted_sum_and_the_prior(dim: int, discount: float) -> None:
     """Over many events: Σ γ^(t−s+1)·κ·xxᵀ + diag(share·P₁), so between half the exact mixture and all of it."""
     X, y = stream(ovi.Squared(), count=300, dim=dim)

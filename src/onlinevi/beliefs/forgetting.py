@@ -17,6 +17,8 @@ from onlinevi.engine import Real, ns
 from onlinevi.engine.holes import setting_at
 
 LOG_HALF = -math.log(2.0)
+FEW = 32
+"""Up to so many coordinates it is somebody's turn at every event."""
 
 
 def point(views: Any, prior_and_box: Any, discount: Real, count: Real) -> None:
@@ -57,26 +59,29 @@ def low_rank(views: Any, prior_and_box: Any, discount: Real, count: Real) -> Non
 
 
 def full(views: Any, prior_and_box: Any, discount: Real, count: Real) -> None:
-    """P' = γP, then the prior's share comes back to some coordinates: all at every event would cost O(d³).
+    """P' = γP was done by the step; here the prior's share comes back to some coordinates: to all it would cost O(d³).
 
     A coordinate's turn comes every ``period`` events and gives back what the prior lost there since the last one, as an
     observation of its prior mean. After t events P = Σ_s γ^(t−s+1)·κ_s·x_s·x_sᵀ + diag(share/prior_std²), and the share,
-    1 at a turn and times γ after it, is never below ½.
+    1 at a turn and times γ after it, is never below ½. Where there are many coordinates and a long memory, most events are
+    nobody's turn.
     """
     mean, factor, _, _, w, covariance_x = views
     box = named_rows(prior_and_box)
-    dim, events, wider, decay = len(mean), int(count), 1.0 / ns.sqrt(discount), ns.log1p(discount - 1.0)
-    for k in range(len(factor)):
-        factor[k] *= wider
-    period = min(dim, 1 + int(LOG_HALF / decay))
-    lost = 1.0 - ns.exp(decay * min(events, period))
-    for j in range(events % period, dim, period):
+    dim, events, decay = len(mean), int(count), ns.log1p(discount - 1.0)
+    longest = 1 + int(LOG_HALF / decay)
+    rest = max(longest // dim, 1) if dim > FEW else 1  # how many events there are from one turn to the next
+    if events % rest > 0:
+        return
+    period = min(dim, longest)
+    lost = 1.0 - ns.exp(decay * min(events, period * rest))
+    for j in range(events // rest % period, dim, period):
         # The row is e_j/prior_std: so no square of a std is formed.
         scale = 1.0 / setting_at(box.prior_std, j)
         for k in range(j + 1):
             w[k] = factor[start_of(k, dim) + np.uint64(j)] * scale
         gap = (setting_at(box.prior_mean, j) - mean[j]) * scale
-        shift = lost * gap / condition(views, lost, j + 1)
+        shift = lost * gap / condition(views, lost, j + 1, 1.0)
         for k in range(dim):
             mean[k] = between(setting_at(box.mean_low, k), mean[k] + shift * covariance_x[k], setting_at(box.mean_high, k))
 

@@ -70,7 +70,7 @@ def squares(views: Any) -> tuple[Real, Real]:
 def in_entries(views: Any, rows: Any, event: Event, inputs: StepInputs, prior_and_box: Any) -> None:
     """Each entry of C moves by itself: above the diagonal as a mean does, on it as a std does. ∂E/∂C_kj = e2·w_k·x_j."""
     mean, factor, mean_total, factor_total, w, _ = views
-    _, seen, taken, ridge, rates, _ = inputs
+    _, seen, taken, ridge, rates, wider, _ = inputs
     box = named_rows(prior_and_box)
     dim = len(mean)
     for j in range(dim):
@@ -98,6 +98,8 @@ def in_entries(views: Any, rows: Any, event: Event, inputs: StepInputs, prior_an
             factor[place] = new_belief(Belief(0.0, 1.0), Gradient(0.0, 0.0), totals, rates, prior).std
         else:
             factor[place] = ns.maximum(factor[place], 0.0)  # a gradient step, back to where a factor is one
+    for k in range(len(factor) if wider > 1.0 else 0):
+        factor[k] *= wider
 
 
 def whitened(views: Any, rows: Any, event: Event, inputs: StepInputs, prior_and_box: Any) -> None:
@@ -110,7 +112,7 @@ def whitened(views: Any, rows: Any, event: Event, inputs: StepInputs, prior_and_
     for k in range(dim - 1, -1, -1):
         force = taken.curvature * w[k]
         new = new_belief(still, Gradient(force, force * w[k]), none, rates, prior)
-        fold_row(views, k, new.std, new.mean)
+        fold_row(views, k, inputs.wider * new.std, inputs.wider * new.mean)
     shift = new_belief(still, Gradient(taken.slope, 0.0), none, rates, prior).mean
     move_mean(views, rows, event, inputs.seen, shift, prior_and_box)
 
@@ -118,19 +120,22 @@ def whitened(views: Any, rows: Any, event: Event, inputs: StepInputs, prior_and_
 def by_prediction(views: Any, rows: Any, event: Event, inputs: StepInputs, prior_and_box: Any) -> None:
     """P' = P + growth·xxᵀ: R is the factor of I − k·wwᵀ, written in the sums of w² from below, which only add."""
     growth, shift = conditioned(inputs)
-    condition(views, growth, len(views[4]))
+    condition(views, growth, len(views[4]), inputs.wider)
     move_mean(views, rows, event, inputs.seen, shift, prior_and_box)
 
 
-def condition(views: Any, growth: Real, count: int) -> Real:
-    """The covariance given growth·xxᵀ more precision, for w = C·x that is 0 from ``count`` on; returns 1 + growth·v²."""
+def condition(views: Any, growth: Real, count: int, wider: Real) -> Real:
+    """The covariance given growth·xxᵀ more precision, for w = C·x that is 0 from ``count`` on; returns 1 + growth·v².
+
+    The factor is made wider in the same pass, as forgetting will have it: a pass of its own would take as long as the step.
+    """
     w = views[4]
     clear_sum(views)
     below = 1.0
     for k in range(count - 1, -1, -1):
         above = below + growth * w[k] * w[k]
         kept = ns.sqrt(below / above)
-        fold_row(views, k, kept, -growth * w[k] / below * kept)
+        fold_row(views, k, wider * kept, wider * (-growth * w[k] / below * kept))
         below = above
     return below
 

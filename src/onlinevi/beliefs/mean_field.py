@@ -233,7 +233,7 @@ def _moments_of(views: Any, rows: Any, part: Event) -> Moments:
 
 def _stepped(now: Belief, totals: Totals, x: Real, inputs: StepInputs, box: PriorAndBox, j: int) -> tuple[Belief, Totals]:
     """One coordinate behind an event, and its sums with it."""
-    _, seen, taken, ridge, rates, small = inputs
+    _, seen, taken, ridge, rates, _, small = inputs
     gradient, slope = Gradient(taken.slope * x, taken.curvature * x * x), seen.slope * x
     if ridge > 0.0:
         gradient = Gradient(gradient.mean + ridge * now.mean, gradient.curvature + ridge)

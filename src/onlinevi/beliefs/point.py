@@ -106,7 +106,7 @@ class Point(Family):
     def advance(views: Any, rows: Any, event: Event, inputs: StepInputs, prior_and_box: Any) -> None:
         ns.short_vectors()
         mean, totals = views
-        _, seen, taken, ridge, rates, _ = inputs
+        _, seen, taken, ridge, rates, _, _ = inputs
         box = named_rows(prior_and_box)
         for k in range(event.start, event.stop):
             j, x = position(rows, k), value(rows, event, k)

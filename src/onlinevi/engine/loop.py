@@ -72,7 +72,7 @@ def one_pass(
     weighted, lead = len(weights) > 0, settings[SETTING.lead]
     rates_vary = settings[SETTING.step_power] + settings[SETTING.prior_power] > 0.0
     rates = Rates(settings[SETTING.step_scale], 0.0, per_variance())
-    ridge, moves_always, has_prior_term = 0.0, False, False
+    ridge, moves_always, has_prior_term, wider = 0.0, False, False, 1.0 / ns.sqrt(settings[SETTING.discount])
     if is_dense():
         ridge, moves_always = settings[SETTING.ridge], settings[SETTING.moves_always] > 0.0
         has_prior_term = ns.isfinite(settings[SETTING.prior_scale])
@@ -182,7 +182,7 @@ def one_pass(
         taken = slopes_after_step(vectors, rows, event, y, law, trusted, share * weight, rates, parameters)
         if len(drift) > 0:
             drift_before_step(drift, left, mean, rows, event, cast(count))
-        inputs = cast_inputs(StepInputs(law, seen, taken, pull, rates, False))
+        inputs = cast_inputs(StepInputs(law, seen, taken, pull, rates, wider, False))
         change = rates.step * taken.curvature * (law.row_square if rates.per_variance else law.variance)
         if has_small_steps() and 0.0 <= change <= settings[SETTING.small_step]:
             advance(vectors, rows, event, as_small_step(inputs), prior_and_box)
@@ -260,21 +260,22 @@ def in_doubles(law: Moments) -> Moments:
 
 def cast_inputs(inputs: StepInputs) -> StepInputs:
     """What a loop over coordinates reads of an event, in the numbers of the state."""
-    law, seen, taken, ridge, rates, small = inputs
+    law, seen, taken, ridge, rates, wider, small = inputs
     return StepInputs(
         law,
         Slopes(cast(seen.slope), cast(seen.curvature)),
         Slopes(cast(taken.slope), cast(taken.curvature)),
         cast(ridge),
         Rates(cast(rates.step), cast(rates.pull), rates.per_variance),
+        cast(wider),
         small,
     )
 
 
 def as_small_step(inputs: StepInputs) -> StepInputs:
     """The same with what is known of a small step as constants: the compiler makes a short loop of its own for them."""
-    law, seen, taken, _, rates, _ = inputs
-    return StepInputs(law, seen, taken, cast(0.0), Rates(rates.step, cast(0.0), rates.per_variance), True)
+    law, seen, taken, _, rates, wider, _ = inputs
+    return StepInputs(law, seen, taken, cast(0.0), Rates(rates.step, cast(0.0), rates.per_variance), wider, True)
 
 
 def drift_before_step(drift: Any, left: Any, mean: Any, rows: Any, event: Event, count: Any) -> None:

@@ -113,6 +113,8 @@ class StepInputs(NamedTuple):
     """Those that the step follows."""
     ridge: Real
     rates: Rates
+    wider: Real
+    """What forgetting multiplies a factor of the covariance by: 1 where nothing is forgotten."""
     small: Real
     """Whether the step is small (``speedups``): then it has no ridge and no prior term, and no std can leave its box."""
 
