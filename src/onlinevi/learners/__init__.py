@@ -45,6 +45,7 @@ from onlinevi.learners.pool import (
     tempering,
 )
 from onlinevi.learners.prepare import Prepare, PrepareState
+from onlinevi.learners.recalibrate import Recalibrate, RecalibrateState
 from onlinevi.learners.refusals import reason
 from onlinevi.learners.reliable import Reliability, reliability
 from onlinevi.learners.state import Plan, State
@@ -96,6 +97,8 @@ __all__ = [
     "Products",
     "RawWeights",
     "ReLUNetwork",
+    "Recalibrate",
+    "RecalibrateState",
     "Record",
     "Reliability",
     "Relu",

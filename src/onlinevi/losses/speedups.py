@@ -9,7 +9,7 @@ import numpy as np
 
 from onlinevi.engine import Expected, Function, Real, ns
 from onlinevi.losses.base import Loss
-from onlinevi.losses.logistic import SOFTPLUS, Logistic, at_point, with_exponentials, with_kink, with_tails
+from onlinevi.losses.logistic import SOFTPLUS, Logistic, with_exponentials, with_kink, with_tails
 from onlinevi.losses.normal import INV_SQRT_2PI, POINT_MASS, bump
 
 # The logistic loss is smooth on the scale of 1: a narrow normal law sees little of it, and a sum over a few nodes is exact.
@@ -27,8 +27,13 @@ HERMITE_WEIGHTS = np.array(
         [0.00052598492657390924, 1.5300032162487272e-5, 1.3094732162868227e-7, 1.4978147231618397e-10],
     ]
 ).ravel()
-NARROW = 0.5
+NARROW = 0.65
 """The largest spread for these."""
+_FEW = np.array([0.5390798113513751, 1.636519042435108, 2.8024858612875416, 4.1445471861258945])
+_FEW_WEIGHTS = np.array([0.37301225767907736, 0.11723990766175905, 0.009635220120788258, 0.00011261453837536765])
+FEW_HERMITE, FEW_HERMITE_WEIGHTS = np.concatenate([_FEW, -_FEW]), np.concatenate([_FEW_WEIGHTS, _FEW_WEIGHTS])
+NARROWEST = 0.3
+"""The largest spread for half as many: the same by 8 nodes."""
 STEP = 0.52
 STEPS = STEP * (np.arange(16) + 0.5)
 STEP_WEIGHTS = STEP * INV_SQRT_2PI * np.exp(-0.5 * STEPS * STEPS)
@@ -47,10 +52,16 @@ def quick_logistic(y: Real, a: Real, v: Real) -> Expected:
         whole = with_kink(rest, centre, v, height)
         return Expected(whole.value, -y * whole.slope, whole.curvature)
     if v <= POINT_MASS:
-        point = at_point(centre)
+        point = softplus(centre)
         return Expected(point.value, -y * point.slope, point.curvature)
     value = active = bell = 0.0
-    if v <= NARROW:
+    if v <= NARROWEST:
+        for k in range(8):
+            node = softplus(centre + v * FEW_HERMITE[k])
+            value += FEW_HERMITE_WEIGHTS[k] * node.value
+            active += FEW_HERMITE_WEIGHTS[k] * node.slope
+            bell += FEW_HERMITE_WEIGHTS[k] * node.curvature
+    elif v <= NARROW:
         for k in range(8):
             above, below = softplus(centre + v * HERMITE[k]), softplus(centre - v * HERMITE[k])
             value += HERMITE_WEIGHTS[k] * (above.value + below.value)

@@ -27,7 +27,7 @@ class PooledCertificate:
     loss: float
     """Σ ℓ_t at the pooled decisions."""
     learners: tuple[Certificate, ...]
-    """Of the learners whose loss is the pooled one, without a ridge."""
+    """Of the learners whose loss is the pooled one, without a ridge, and whose weights are those of the same features."""
     space: str = ""
     """As that of ``Certificate``."""
 
@@ -79,15 +79,16 @@ def of_pool(state: PoolState, since: PoolState | None, exact: SquaredSums | None
     if since is not None and (since.plan != state.plan or since.count > state.count):
         raise ValueError(f"since={since!r} is no earlier state of this run: needs the same pool, and fewer events")
     loss = state.plan.loss
-    fitting = [k for k, own in enumerate(state.learners) if _pays(own.plan.loss, loss)]
+    alike = {k: own.alone() for k, own in enumerate(state.learners) if own.space == state.space}
+    fitting = [k for k, own in alike.items() if own is not None and _pays(own.plan.loss, loss)]
     if not fitting:
-        own = state.learners[0].plan.loss
+        own = state.leaves()[0].plan.loss
         raise ValueError(
             f"no learner pays the pooled loss, {loss}, and nothing else: theirs is {own}; a certificate needs one of that "
             "loss, without a ridge"
         )
-    earlier = {k: None if since is None else since.learners[k] for k in fitting}
-    learners = tuple(of_leaf(state.learners[k], earlier[k], exact) for k in fitting)
+    earlier = {k: None if since is None else since.learners[k].alone() for k in fitting}
+    learners = tuple(of_leaf(alike[k], earlier[k], exact) for k in fitting)
     paid = state.loss - (0.0 if since is None else since.loss)
     return PooledCertificate(learners[0].count, paid, learners)
 

@@ -21,6 +21,7 @@ from onlinevi.learners.described import FOREIGN, CheckpointError, Described, Sto
 from onlinevi.learners.inputs import Inputs
 from onlinevi.learners.pool import Pool, PoolState
 from onlinevi.learners.prepare import Prepare, PrepareState
+from onlinevi.learners.recalibrate import Recalibrate
 from onlinevi.learners.trace import Events, Forecast, Record, Trace
 from onlinevi.losses import Logistic, Loss, Squared
 
@@ -35,8 +36,10 @@ class AutoState(Wrapped):
     @property
     def pooled(self) -> PoolState:
         """The learners and their weights."""
-        (pool,) = self.deciders()
-        return pool  # type: ignore[no-any-return]
+        found = self.inner
+        while not isinstance(found, PoolState):
+            found = found.inner
+        return found
 
     @property
     def weights(self) -> Vector:
@@ -107,8 +110,8 @@ class Auto(Learner[AutoState]):
     def init(self, dim: int, horizon: int | None = None, *, sparse: bool = False) -> AutoState:
         """The state before the first event. ``sparse`` says that rows will be sparse: then many columns cost nothing."""
         self.inputs.init(dim)  # refuses a number of columns that is none
-        pool = recipe.pool(self.loss, self.inputs.dim_out(dim), effort=self.effort, sparse=sparse, missing=self.inputs.missing)
-        made_of = _composed(self, pool)
+        core = recipe.core(self.loss, self.inputs.dim_out(dim), effort=self.effort, sparse=sparse, missing=self.inputs.missing)
+        made_of = _composed(self, core)
         return AutoState(made_of, made_of.init(dim))
 
     def fitting(self, state: AutoState, dim: int) -> AutoState:
@@ -136,17 +139,17 @@ class Auto(Learner[AutoState]):
     @cached_property
     def _smallest(self) -> Learner[Any]:
         """The default for two columns: what predictions mean does not depend on their number."""
-        return _composed(self, recipe.pool(self.loss, 2, effort="light", sparse=False, missing=self.inputs.missing))
+        return _composed(self, recipe.core(self.loss, 2, effort="light", sparse=False, missing=self.inputs.missing))
 
     def widen(self, state: AutoState, dim: int) -> AutoState:
         """The state for rows with further columns at the end, ``dim`` in all. The learners stay of the kind they are."""
-        pooled = state.pooled.widened(self.inputs.dim_out(dim))
-        prepared = PrepareState(self.inputs.widen(state.inputs, dim), pooled)
-        inner = prepared if self.loss.target == "classes" else replace(state.inner, inner=prepared)
+        prepared = state.inner if self.loss.target == "classes" else state.inner.inner
+        wide = PrepareState(self.inputs.widen(state.inputs, dim), prepared.inner.widened(self.inputs.dim_out(dim)))
+        inner = wide if self.loss.target == "classes" else replace(state.inner, inner=wide)
         return keeping(AutoState(state.made_of.as_widened(inner), inner), state.columns)
 
     def merge(self, states: Sequence[AutoState], start: AutoState | None = None) -> AutoState:
-        made_of = _composed(self, _pool_in(states[0].made_of))
+        made_of = _composed(self, _core_of(states[0].made_of))
         return AutoState(made_of, merge_inner(made_of, states, start))
 
     def describe(self, state: AutoState) -> Described:
@@ -162,21 +165,21 @@ class Auto(Learner[AutoState]):
         return state
 
     def _check(self, state: AutoState) -> None:
-        pool = _pool_in(state.made_of)
-        if not isinstance(pool, Pool) or state.made_of != _composed(self, pool):
+        core = _core_of(state.made_of)
+        if not isinstance(core, Pool | Recalibrate) or state.made_of != _composed(self, core):
             raise CheckpointError(FOREIGN)
 
 
-def _pool_in(made_of: Any) -> Any:
-    """The pool inside a composition; what is innermost where there is none."""
-    while not isinstance(made_of, Pool) and hasattr(made_of, "inner"):
+def _core_of(made_of: Any) -> Any:
+    """What is around no other learner but those of a pool; what is innermost where there is none such."""
+    while not isinstance(made_of, Pool | Recalibrate) and hasattr(made_of, "inner"):
         made_of = made_of.inner
     return made_of
 
 
-def _composed(auto: Auto, pool: Pool) -> Learner[Any]:
+def _composed(auto: Auto, core: Pool | Recalibrate) -> Learner[Any]:
     """The default as a composition, around the learners that were chosen for a number of columns."""
-    prepared = Prepare(auto.inputs, pool)
+    prepared = Prepare(auto.inputs, core)
     return prepared if auto.loss.target == "classes" else Calibrate(Calibration(auto.coverage), prepared)
 
 

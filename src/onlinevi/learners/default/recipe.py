@@ -11,6 +11,7 @@ from onlinevi.learners.base import Learner
 from onlinevi.learners.expand import Expand, FeatureMap, Fourier, Products, Relu, Splines
 from onlinevi.learners.linear import Linear
 from onlinevi.learners.pool import AdaHedge, Pool
+from onlinevi.learners.recalibrate import Recalibrate
 from onlinevi.losses import Loss, Squared
 from onlinevi.rules import Implicit
 
@@ -25,7 +26,7 @@ class Member(NamedTuple):
     discount: float
 
 
-CLASSES = (Member(1.0, 1.0), Member(4.0, 0.999), Member(20.0, 0.999), Member(20.0, 0.99), Member(20.0, 0.95))
+CLASSES = (Member(1.0, 1.0), Member(4.0, 0.999), Member(20.0, 0.99), Member(20.0, 0.95))
 NUMBERS = (
     Member(0.3, 1.0),
     Member(1.0, 1.0),
@@ -41,7 +42,7 @@ NARROWER = 0.1
 """Priors where there are many columns, beside those of few: together they must not predict anything at all."""
 INTERCEPT_STD = 1000.0
 """Of numbers: where they lie is not to be guessed, and no learner is to be judged by its guess."""
-FULL_UP_TO = 160
+FULL_UP_TO = 190
 """With more columns or features than this a covariance costs more than it is worth: coordinates are independent then."""
 KEPT_AT_LEAST = 0.25
 """What a learner must keep of an event after as many events as there are columns to have covariances."""
@@ -78,9 +79,15 @@ HASHED_PRODUCTS = View(Products(buckets=256), (Member(0.3, 1.0), Member(0.3, 0.9
 """Pairs of so many columns that there are hundreds of them."""
 
 
+def core(loss: Loss, dim: int, *, effort: Effort, sparse: bool, missing: bool) -> Pool | Recalibrate:
+    """What the default makes of prepared rows of ``dim`` columns, the intercept first: a pool, its probabilities set right."""
+    pooled = pool(loss, dim, effort=effort, sparse=sparse, missing=missing)
+    return Recalibrate(pooled) if pooled.settled and effort != "light" else pooled
+
+
 @lru_cache(maxsize=64)
 def pool(loss: Loss, dim: int, *, effort: Effort, sparse: bool, missing: bool) -> Pool:
-    """The learners of the default for prepared rows of ``dim`` columns, the intercept first, and how they are weighed."""
+    """The learners of the default, and how they are weighed."""
     kind = _Kind(loss, missing)
     learners: list[Learner[Any]] = [*kind.linear(dim, sparse=sparse)]
     if effort != "light" and not sparse and loss.target != "counts":
@@ -131,9 +138,9 @@ class _Kind:
     def _family(self, member: Member, dim: int) -> Family:
         """A prior of this std, or as wide as it may be for the intercept.
 
-        Covariances are for learners that remember enough events to know them.
+        Covariances of numbers are for learners that remember enough events to know them.
         """
-        full = dim <= FULL_UP_TO and member.discount**dim >= KEPT_AT_LEAST
+        full = dim <= FULL_UP_TO and (not self.numbers or member.discount**dim >= KEPT_AT_LEAST)
         stds = (max(INTERCEPT_STD if self.numbers else 1.0, member.prior_std), *[member.prior_std] * (dim - 1))
         return FullCovariance(prior_std=stds, box=None) if full else MeanField(prior_std=stds, box=None)
 

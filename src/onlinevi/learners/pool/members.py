@@ -118,7 +118,8 @@ class Members:
             except BadRow as bad:
                 raise Refused(int(used[bad.row]), bad.reason) from None
             lines = record[: len(used)]
-            lines[:, RECORD.prediction], lines[:, RECORD.spread], lines[:, RECORD.loss] = said.prediction, said.spread, said.loss
+            lines[:, RECORD.prediction], lines[:, RECORD.spread] = said.prediction, said.spread
+            lines[:, RECORD.loss] = said.loss
             lines[:, RECORD.missing_mean_square] = 0.0 if said.between is None else said.between
 
     def predict_row(self, states: Sequence[State], x: Vector) -> tuple[Vector, Vector]:
@@ -175,7 +176,9 @@ class Kind:
         settings, boxes = np.stack([plan.settings for plan in plans]), np.stack([plan.prior_and_box for plan in plans])
         self.settings = self.first.sizes, settings, boxes, self.first.parameters
         self.columns = RECORD.missing_mean_square + 1 if self.first.missing else RECORD.missing_mean_square
-        self.features = self.first.features._replace(forgets=any(plan.features.forgets for plan in plans))
+        # A loop over covariances takes seconds to compile: one, which can forget, serves all pools.
+        forgets = self.first.family.correlated or any(plan.features.forgets for plan in plans)
+        self.features = self.first.features._replace(forgets=forgets)
 
     def tasks(
         self, states: Sequence[State], block: tuple[Any, Vector, Vector], records: Vector, *, sparse: bool, parts: int

@@ -204,7 +204,8 @@ class Pool(Learner[PoolState]):
     def restore(self, stored: Stored) -> PoolState:
         states = tuple(stored.part(f"learners/{k}", one) for k, one in enumerate(self.learners))
         sizes = sizes_of(stored.facts)
-        if any(own.width != sizes[0] for own in states) or any(leaf.plan.horizon != sizes[1] for own in states for leaf in own.leaves()):
+        leaves = [leaf for own in states for leaf in own.leaves()]
+        if any(own.width != sizes[0] for own in states) or any(leaf.plan.horizon != sizes[1] for leaf in leaves):
             raise CheckpointError("its learners have different numbers of features, or horizons")
         mixer = self.init(*sizes).plan
         array = mixer.start()
