@@ -6,8 +6,8 @@ from onlinevi.learners import store
 from onlinevi.learners.base import BadRow, Learner, Wrapped
 from onlinevi.learners.calibrate import Calibrate, CalibrateState
 from onlinevi.learners.calibration import Bands, Calibrated, Calibration
-from onlinevi.learners.choice import choose, family_of, in_ball, loss_of, losses_of, map_of, rule_of
-from onlinevi.learners.default import Auto, AutoState, auto
+from onlinevi.learners.choice import check_of_auto, choose, family_of, in_ball, loss_of, losses_of, map_of, rule_of
+from onlinevi.learners.default import Auto, AutoState, Effort, auto
 from onlinevi.learners.described import CheckpointError, Described, Stored
 from onlinevi.learners.event_buffer import EventBuffer, StateBuffer, buffer_for
 from onlinevi.learners.expand import (
@@ -24,6 +24,7 @@ from onlinevi.learners.expand import (
 )
 from onlinevi.learners.inputs import CENTRED, UNCENTRED, Inputs, InputState, RawWeights, moments_of
 from onlinevi.learners.kernels import kernel
+from onlinevi.learners.lag import Lag, LagState
 from onlinevi.learners.linear import Linear, learn
 from onlinevi.learners.one_vs_rest import OneVsRest, OneVsRestState, for_classes
 from onlinevi.learners.pool import (
@@ -71,6 +72,7 @@ __all__ = [
     "CheckpointError",
     "Described",
     "Differentiable",
+    "Effort",
     "EventBuffer",
     "Events",
     "Expand",
@@ -83,6 +85,8 @@ __all__ = [
     "Fourier",
     "InputState",
     "Inputs",
+    "Lag",
+    "LagState",
     "Learner",
     "Linear",
     "MonteCarlo",
@@ -115,6 +119,7 @@ __all__ = [
     "auto",
     "averages",
     "buffer_for",
+    "check_of_auto",
     "choose",
     "family_of",
     "fixed",

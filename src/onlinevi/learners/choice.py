@@ -12,7 +12,7 @@ from onlinevi.engine import look_up, named
 from onlinevi.learners.base import Learner
 from onlinevi.learners.calibrate import Calibrate
 from onlinevi.learners.calibration import Calibration
-from onlinevi.learners.default import Auto
+from onlinevi.learners.default import Auto, Effort
 from onlinevi.learners.expand import Beside, Expand, FeatureMap
 from onlinevi.learners.inputs import Inputs
 from onlinevi.learners.linear import Linear
@@ -119,6 +119,14 @@ def _made_map(text: str) -> FeatureMap:
         raise ValueError(f"expand={text!r} cannot be made ({error}): give settings as {name}(seed=1)") from error
 
 
+def check_of_auto(effort: Effort, lags: int) -> None:
+    """Refuse beside one rule what is a setting of ``Auto`` alone."""
+    if effort != "default":
+        raise ValueError(f'effort={effort!r}: how much the default does; leave it out, or take rule="auto"')
+    if lags:
+        raise ValueError(f'lags={lags!r}: the default takes past labels as columns; leave it out, or take rule="auto"')
+
+
 def _fits(rule: Rule, family: Family) -> bool:
     try:
         Linear(Squared(), rule, family)
@@ -134,8 +142,13 @@ def choose(
     inputs: Inputs | None,
     coverage: float | None = None,
     expand: FeatureMap | None = None,
+    effort: Effort = "default",
+    lags: int = 0,
 ) -> Learner[Any]:
-    """The learner that these parameters ask for; ``coverage`` is for numbers, whose intervals are calibrated."""
+    """The learner that these parameters ask for; ``coverage`` is for numbers, whose intervals are calibrated.
+
+    ``effort`` and ``lags`` are those of ``Auto``.
+    """
     inputs = Inputs() if inputs is None else inputs
     if not isinstance(inputs, Inputs):
         raise TypeError(f"inputs={inputs!r}: needs Inputs(…) of onlinevi, or None for its defaults")
@@ -144,7 +157,8 @@ def choose(
             raise ValueError(f'family={family}: rule="auto" chooses its families itself; leave family out, or give a rule')
         if expand is not None:
             raise ValueError(f'expand={expand}: rule="auto" chooses its columns itself; leave expand out, or give a rule')
-        return Auto(loss, inputs) if coverage is None else Auto(loss, inputs, coverage)
+        return Auto(loss, inputs, effort=effort, lags=lags, **({} if coverage is None else {"coverage": coverage}))
+    check_of_auto(effort, lags)
     own = rule_of(rule)
     if family is None and own.takes_any_unit:
         family = MeanField(box=None)

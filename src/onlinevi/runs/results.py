@@ -72,6 +72,8 @@ def _head(job: Job) -> Head:
     settings |= {"family": job.settings.family} if job.settings.family else {}
     settings |= {"ball": f"{job.settings.ball:g}"} if job.settings.ball else {}
     settings |= {"features": job.settings.expand} if job.settings.expand else {}
+    settings |= {"effort": job.settings.effort} if job.settings.effort != "default" else {}
+    settings |= {"lags": f"{job.settings.lags} labels"} if job.settings.lags else {}
     settings |= {"delay": f"{job.settings.delay} rows"} if job.settings.delay else {}
     source = Source(" + ".join(map(str, job.merged)) or "?")
     if position is not None:

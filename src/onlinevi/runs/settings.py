@@ -12,11 +12,14 @@ from onlinevi.beliefs import Family
 from onlinevi.data import FIRST_LOOK, MOST_CLASSES, Batch, Columns, Kind, Schema, Stream, Task, named_classes
 from onlinevi.engine import look_up
 from onlinevi.learners import (
+    Auto,
     Beside,
     Calibration,
+    Effort,
     Inputs,
     Learner,
     Space,
+    check_of_auto,
     choose,
     family_of,
     for_classes,
@@ -55,8 +58,8 @@ class Settings:
 
     ``task`` and ``loss`` None: by the labels. ``family`` None: the rule's own. ``ball`` is the radius of a ball that keeps
     the weights of one rule; None: the family's box. ``expand`` None: no features of the columns, only these; several maps are
-    named at commas. ``level`` is that of a quantile, ``coverage`` that of intervals, ``delay`` how many rows late labels come;
-    the others are those of ``Columns``.
+    named at commas. ``effort`` and ``lags`` are those of ``Auto``. ``level`` is that of a quantile, ``coverage`` that of
+    intervals, ``delay`` how many rows late labels come; the others are those of ``Columns``.
 
     ``classes`` are the labels in the order of their codes; none: those of the first rows, and others join. ``look`` is how
     many rows are waited for before the first is learned from, to tell what columns and labels are; one is enough where
@@ -92,6 +95,8 @@ class Settings:
     encoding: str | None = None
     names: tuple[str, ...] | None = None
     ball: float | None = None
+    effort: Effort = "default"
+    lags: int = 0
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "keep", tuple(self.keep))
@@ -110,6 +115,10 @@ class Settings:
         if self.rule != "auto":
             _check_storable(look_up(Rule, spelled(self.rule)[0], "rule", "auto"), self.rule, "rule")
             rule_of(self.rule)
+            check_of_auto(self.effort, self.lags)
+        _ = Auto(effort=self.effort, lags=self.lags)
+        if self.lags and self.delay:
+            raise ValueError(f"lags={self.lags} with delay={self.delay}: past labels are no columns where they come late")
         if self.delay < 0:
             raise ValueError(f"delay={self.delay}: needs a number of rows from 0")
         if self.first_row < 0 or (self.end_row is not None and self.end_row <= self.first_row):
@@ -205,7 +214,8 @@ class Settings:
         # Missing values may come at any row, so the learner has to be ready for them from the first.
         inputs = Inputs(missing=self.missing == "nan", fixed=self.prepare_like is not None)
         expand = None if self.expand is None else map_of(self.expand, self.rule)
-        learner = choose(loss, self.rule, self.beliefs, inputs, None if task.kind == "classes" else self.coverage, expand)
+        coverage = None if task.kind == "classes" else self.coverage
+        learner = choose(loss, self.rule, self.beliefs, inputs, coverage, expand, self.effort, self.lags)
         return for_classes(learner, len(task.names))
 
     def check_width(self, dim: int) -> None:

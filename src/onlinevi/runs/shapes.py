@@ -97,9 +97,9 @@ ADDED_SINCE: Mapping[str, Shape] = {
 
 SETTINGS: Mapping[str, Shape] = {
     **dict.fromkeys(("task", "loss", "family", "expand", "prepare_like", "decimal", "delimiter", "encoding"), either(is_text)),
-    **dict.fromkeys(("rule", "missing"), is_text),
+    **dict.fromkeys(("rule", "missing", "effort"), is_text),
     **dict.fromkeys(("level", "coverage"), is_number),
-    **dict.fromkeys(("delay", "max_categories", "first_row", "look"), is_count),
+    **dict.fromkeys(("delay", "lags", "max_categories", "first_row", "look"), is_count),
     **dict.fromkeys(("hash_bits", "end_row"), either(is_count)),
     "keep": [is_text],
     "drop": [is_text],

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias, get_args
 from onlinevi.beliefs import Family
 from onlinevi.data import FIRST_LOOK, KINDS, Seen, replace_text
 from onlinevi.engine import named
-from onlinevi.learners import Beside, FeatureMap, losses_of
+from onlinevi.learners import Beside, Effort, FeatureMap, losses_of
 from onlinevi.losses import Target
 from onlinevi.rules import Rule
 from onlinevi.runs import DEFAULT_LOSS, DROP, Settings
@@ -43,6 +43,8 @@ SETTINGS = (
     "names",
 )
 """The options that are settings of a run under the same name."""
+OF_AUTO = ("effort", "lags")
+"""Those of the default, which not every command has."""
 SHOWN = 40
 """Columns that a table shows."""
 OF_YOURS = "or one of yours as package.module:Class"
@@ -203,6 +205,24 @@ def add_expand(group: argparse._ActionsContainer) -> None:
     )
 
 
+def add_effort(group: argparse._ActionsContainer) -> None:
+    group.add_argument(
+        "--effort",
+        choices=get_args(Effort),
+        default="default",
+        help="of auto, how much an event may cost: light draws straight boundaries alone, in some 3 to 10 µs; default bent "
+        "ones too, in 30 to 70; most in some hundreds (default: default)",
+    )
+    group.add_argument(
+        "--lags",
+        type=int,
+        default=0,
+        metavar="N",
+        help="of auto: the last N labels are columns too, for streams in time order whose labels come before the next row "
+        "(default: 0)",
+    )
+
+
 def add_import(group: argparse._ActionsContainer) -> None:
     group.add_argument(
         "--import",
@@ -235,7 +255,7 @@ def settings_of(
     if options.target is None:
         raise ValueError("which column is to be predicted? name it: --target COL")
     first, end = options.rows
-    chosen = {name: getattr(options, name) for name in SETTINGS}
+    chosen = {name: getattr(options, name) for name in (*SETTINGS, *OF_AUTO) if hasattr(options, name)}
     return Settings(**chosen, rule=rule, family=family, expand=expand, first_row=first, end_row=end)
 
 

@@ -14,6 +14,7 @@ from onlinevi.adapters.cli.options import (
     SETTINGS,
     WITH_SETTINGS,
     Commands,
+    add_effort,
     add_expand,
     add_family,
     add_import,
@@ -67,6 +68,7 @@ def add(commands: Commands) -> None:
         help="keep the weights of a rule in the ball of radius R about 0, all of them together (default: each in [−20, 20]; "
         "of implicit anywhere)",
     )
+    add_effort(learner)
     add_expand(learner)
     add_import(learner)
     learner.add_argument(

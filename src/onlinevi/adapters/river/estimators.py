@@ -16,6 +16,7 @@ from onlinevi.engine import Vector
 from onlinevi.learners import (
     Auto,
     BadRow,
+    Effort,
     Expand,
     FeatureMap,
     Inputs,
@@ -26,6 +27,7 @@ from onlinevi.learners import (
     Prepare,
     StateBuffer,
     buffer_for,
+    check_of_auto,
     loss_of,
     losses_of,
     rule_of,
@@ -52,9 +54,10 @@ class _Estimator:
         absent: Absent = "skip",
         discount: float = 1.0,
         expand: FeatureMap | None = None,
+        effort: Effort = "default",
     ) -> None:
         self.loss, self.rule, self.family = loss, rule, family
-        self.inputs, self.absent, self.discount, self.expand = inputs, absent, discount, expand
+        self.inputs, self.absent, self.discount, self.expand, self.effort = inputs, absent, discount, expand, effort
         if absent not in ("skip", "zero"):
             raise ValueError(f'absent={absent!r}: needs "skip", an absent feature adds nothing, or "zero", it is 0')
         self._inputs = inputs or Inputs(missing=True)
@@ -83,7 +86,8 @@ class _Estimator:
         if isinstance(self.rule, str) and self.rule == "auto":
             if self.family is not None or self.discount != 1.0 or self.expand is not None:
                 raise ValueError('rule="auto" chooses families, discounts and maps itself: leave them out, or give a rule')
-            return Auto(loss, self._inputs)
+            return Auto(loss, self._inputs, effort=self.effort)
+        check_of_auto(self.effort, 0)
         rule = rule_of(self.rule)
         own = self.family or (family if rule.gaussian else None)
         leaf = Linear(loss, rule, own, False, self.discount, self._inputs.missing)

@@ -12,7 +12,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from onlinevi.adapters.sklearn.estimator import OnlineVIEstimator
 from onlinevi.beliefs import Family
 from onlinevi.engine import Vector
-from onlinevi.learners import FeatureMap, Inputs, Learner, for_classes
+from onlinevi.learners import Effort, FeatureMap, Inputs, Learner, for_classes
 from onlinevi.losses import Loss
 from onlinevi.rules import Rule
 
@@ -54,6 +54,7 @@ class OnlineVIClassifier(ClassifierMixin, OnlineVIEstimator):  # type: ignore[mi
         family: Family | None = None,
         inputs: Inputs | None = None,
         expand: FeatureMap | None = None,
+        effort: Effort = "default",
         epochs: int = 1,
         random_state: Any = None,
     ) -> None:
@@ -62,6 +63,7 @@ class OnlineVIClassifier(ClassifierMixin, OnlineVIEstimator):  # type: ignore[mi
         self.family = family
         self.inputs = inputs
         self.expand = expand
+        self.effort = effort
         self.epochs = epochs
         self.random_state = random_state
 

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from onlinevi.beliefs import Family
 from onlinevi.data import BLOCK_VALUES, as_weights
 from onlinevi.engine import Vector
-from onlinevi.learners import BadRow, FeatureMap, Forecast, Inputs, Learner, RawWeights, choose, loss_of
+from onlinevi.learners import BadRow, Effort, FeatureMap, Forecast, Inputs, Learner, RawWeights, choose, loss_of
 from onlinevi.losses import Loss, Target
 from onlinevi.rules import Rule
 
@@ -26,6 +26,7 @@ class OnlineVIEstimator(BaseEstimator, ABC):  # type: ignore[misc]
     family: Family | None
     inputs: Inputs | None
     expand: FeatureMap | None
+    effort: Effort
     epochs: int
     coverage: float | None = None
     random_state: Any
@@ -81,7 +82,7 @@ class OnlineVIEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         self._sparse = sparse
 
     def _learner(self) -> Learner[Any]:
-        return choose(self._loss, self.rule, self.family, self.inputs, self.coverage, self.expand)
+        return choose(self._loss, self.rule, self.family, self.inputs, self.coverage, self.expand, self.effort)
 
     def _orders(self, used: Any) -> list[Any]:
         """The rows of each epoch: as they come, then shuffled."""

@@ -10,7 +10,7 @@ from sklearn.base import RegressorMixin
 from onlinevi.adapters.sklearn.estimator import OnlineVIEstimator
 from onlinevi.beliefs import Family
 from onlinevi.engine import Vector
-from onlinevi.learners import FeatureMap, Inputs
+from onlinevi.learners import Effort, FeatureMap, Inputs
 from onlinevi.losses import Loss
 from onlinevi.rules import Rule
 
@@ -41,6 +41,7 @@ class OnlineVIRegressor(RegressorMixin, OnlineVIEstimator):  # type: ignore[misc
         family: Family | None = None,
         inputs: Inputs | None = None,
         expand: FeatureMap | None = None,
+        effort: Effort = "default",
         epochs: int = 1,
         coverage: float = 0.9,
         random_state: Any = None,
@@ -50,6 +51,7 @@ class OnlineVIRegressor(RegressorMixin, OnlineVIEstimator):  # type: ignore[misc
         self.family = family
         self.inputs = inputs
         self.expand = expand
+        self.effort = effort
         self.epochs = epochs
         self.coverage = coverage
         self.random_state = random_state

@@ -5,5 +5,6 @@ residuals calibrate what they say. ``recipe.py`` holds the choices, docs/choosin
 """
 
 from onlinevi.learners.default.learner import Auto, AutoState, auto
+from onlinevi.learners.default.recipe import Effort
 
-__all__ = ["Auto", "AutoState", "auto"]
+__all__ = ["Auto", "AutoState", "Effort", "auto"]

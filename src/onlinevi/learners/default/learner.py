@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 
@@ -96,8 +96,13 @@ class Auto(Learner[AutoState]):
     inputs: Inputs = field(default_factory=Inputs)
     coverage: float = 0.9
     effort: Effort = "default"
+    lags: int = 0
 
     def __post_init__(self) -> None:
+        if self.effort not in get_args(Effort):
+            raise ValueError(f"effort={self.effort!r}: needs one of {', '.join(map(repr, get_args(Effort)))}")
+        if type(self.lags) is not int or self.lags < 0:
+            raise ValueError(f"lags={self.lags!r}: needs a number of past labels from 0; try 2")
         if not isinstance(self.loss, Loss):
             hint = f"; write {self.loss.__name__}()" if isinstance(self.loss, type) else ""
             raise TypeError(f"loss={self.loss!r}: the default is made for a loss object such as Squared(){hint}")
@@ -110,8 +115,8 @@ class Auto(Learner[AutoState]):
     def init(self, dim: int, horizon: int | None = None, *, sparse: bool = False) -> AutoState:
         """The state before the first event. ``sparse`` says that rows will be sparse: then many columns cost nothing."""
         self.inputs.init(dim)  # refuses a number of columns that is none
-        core = recipe.core(self.loss, self.inputs.dim_out(dim), effort=self.effort, sparse=sparse, missing=self.inputs.missing)
-        made_of = _composed(self, core)
+        chosen = recipe.Chosen(self.loss, self.effort, self.lags, sparse=sparse, missing=self.inputs.missing)
+        made_of = _composed(self, recipe.core(chosen, self.inputs.dim_out(dim)))
         return AutoState(made_of, made_of.init(dim))
 
     def fitting(self, state: AutoState, dim: int) -> AutoState:
@@ -139,7 +144,7 @@ class Auto(Learner[AutoState]):
     @cached_property
     def _smallest(self) -> Learner[Any]:
         """The default for two columns: what predictions mean does not depend on their number."""
-        return _composed(self, recipe.core(self.loss, 2, effort="light", sparse=False, missing=self.inputs.missing))
+        return _composed(self, recipe.core(recipe.Chosen(self.loss, "light", missing=self.inputs.missing), 2))
 
     def widen(self, state: AutoState, dim: int) -> AutoState:
         """The state for rows with further columns at the end, ``dim`` in all. The learners stay of the kind they are."""
@@ -193,6 +198,7 @@ def auto(
     inputs: Inputs | None = None,
     coverage: float = 0.9,
     effort: Effort = "default",
+    lags: int = 0,
 ) -> Trace:
     """One pass of ``Auto`` over a stream: predict each row before its label is used, then learn from it.
 
@@ -215,7 +221,7 @@ def auto(
         if len(values) == 2 and np.isfinite(values).all():
             y, classes = np.where(labels == values[1], 1.0, -1.0), _as_given(y, values)
         loss = Logistic() if len(values) == 2 or np.isin(values, (-1.0, 1.0)).all() else Squared()
-    learner = Auto(loss, Inputs() if inputs is None else inputs, coverage, effort)
+    learner = Auto(loss, Inputs() if inputs is None else inputs, coverage, effort, lags)
     state = learner.init(rows.dim, sparse=rows.sparse)
     trace = learner.update_many(state, X, y, weights=weights, record=record)[1]
     trace.classes = classes

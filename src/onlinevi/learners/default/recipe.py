@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from onlinevi.beliefs import Family, FullCovariance, MeanField
 from onlinevi.learners.base import Learner
-from onlinevi.learners.expand import Expand, FeatureMap, Fourier, Products, Relu, Splines
+from onlinevi.learners.expand import Beside, Expand, FeatureMap, Fourier, Products, Relu, Splines
+from onlinevi.learners.expand.space import space
+from onlinevi.learners.lag import Lag
 from onlinevi.learners.linear import Linear
 from onlinevi.learners.pool import AdaHedge, Pool
+from onlinevi.learners.pool.pool import Pooling
 from onlinevi.learners.recalibrate import Recalibrate
 from onlinevi.losses import Loss, Squared
 from onlinevi.rules import Implicit
@@ -42,7 +47,7 @@ NARROWER = 0.1
 """Priors where there are many columns, beside those of few: together they must not predict anything at all."""
 INTERCEPT_STD = 1000.0
 """Of numbers: where they lie is not to be guessed, and no learner is to be judged by its guess."""
-FULL_UP_TO = 190
+FULL_UP_TO: dict[Effort, int] = {"light": 190, "default": 190, "most": 400}
 """With more columns or features than this a covariance costs more than it is worth: coordinates are independent then."""
 KEPT_AT_LEAST = 0.25
 """What a learner must keep of an event after as many events as there are columns to have covariances."""
@@ -75,76 +80,106 @@ BENT_NUMBERS = (
     View(Relu(100), (Member(0.3, 1.0), Member(1.0, 0.99)), WAVES),
     View(Fourier(100, scale=3.0), (Member(4.0, 1.0),), WAVES),
 )
-HASHED_PRODUCTS = View(Products(buckets=256), (Member(0.3, 1.0), Member(0.3, 0.99)), 60)
+HASHED_PRODUCTS = View(Products(buckets=128), (Member(0.3, 1.0),), 60)
 """Pairs of so many columns that there are hundreds of them."""
+MORE_CLASSES = (
+    View(Relu(250, seed=1), (Member(4.0, 0.999), Member(1.0, 1.0), Member(4.0, 0.99)), WAVES),
+    View(Beside((Products(), Relu(100, seed=2))), (Member(4.0, 0.999), Member(1.0, 1.0)), 16),
+    View(Fourier(200, scale=(0.5, 1.0), seed=1), (Member(1.0, 1.0), Member(1.0, 0.999)), WAVES),
+)
+MORE_NUMBERS = (
+    View(Relu(250, seed=1), (Member(0.3, 1.0), Member(1.0, 0.99)), WAVES),
+    View(Beside((Products(), Relu(100, seed=2))), (Member(1.0, 1.0), Member(0.3, 0.999)), 16),
+    View(Fourier(200, scale=(1.0, 3.0), seed=1), (Member(1.0, 1.0), Member(0.3, 0.99)), WAVES),
+)
+"""What most is beside the default."""
 
 
-def core(loss: Loss, dim: int, *, effort: Effort, sparse: bool, missing: bool) -> Pool | Recalibrate:
+@dataclass(frozen=True)
+class Chosen:
+    """What is known before the first row, but for the number of columns."""
+
+    loss: Loss
+    effort: Effort
+    lags: int = 0
+    sparse: bool = False
+    missing: bool = False
+
+    @property
+    def numbers(self) -> bool:
+        """Whether labels are amounts, whose unit is unknown."""
+        return self.loss.target in ("numbers", "quantile")
+
+    @property
+    def counts(self) -> bool:
+        """Whether labels are counts."""
+        return self.loss.target == "counts"
+
+
+def core(chosen: Chosen, dim: int) -> Pool | Recalibrate:
     """What the default makes of prepared rows of ``dim`` columns, the intercept first: a pool, its probabilities set right."""
-    pooled = pool(loss, dim, effort=effort, sparse=sparse, missing=missing)
-    return Recalibrate(pooled) if pooled.settled and effort != "light" else pooled
+    pooled = pool(chosen, dim)
+    return Recalibrate(pooled) if pooled.settled and chosen.effort != "light" else pooled
 
 
 @lru_cache(maxsize=64)
-def pool(loss: Loss, dim: int, *, effort: Effort, sparse: bool, missing: bool) -> Pool:
+def pool(chosen: Chosen, dim: int) -> Pool:
     """The learners of the default, and how they are weighed."""
-    kind = _Kind(loss, missing)
-    learners: list[Learner[Any]] = [*kind.linear(dim, sparse=sparse)]
-    if effort != "light" and not sparse and loss.target != "counts":
-        learners += kind.bent(dim, effort)
-    return kind.weighing(learners)
+    learners: list[Learner[Any]] = [*linear(chosen, dim)]
+    # To make features of sparse rows is to store more than they do; and rates that bend may have no bound.
+    if not (chosen.effort == "light" or chosen.sparse or chosen.counts):
+        learners += bent(chosen, dim)
+    if chosen.lags:
+        learners.append(Lag(weighed(chosen, linear(chosen, dim + chosen.lags)), chosen.lags))
+    return weighed(chosen, learners)
 
 
-class _Kind:
-    """Learners of one loss."""
+def linear(chosen: Chosen, dim: int) -> list[Linear]:
+    """Learners on the columns.
 
-    def __init__(self, loss: Loss, missing: bool) -> None:
-        self.loss, self.missing = loss, missing
-        self.numbers = loss.target in ("numbers", "quantile")
-        # A number's unit is unknown. Under the squared loss it does not matter: means follow the labels, whatever the noise.
-        self.own = Squared(robust=ROBUST) if self.numbers else loss
+    Sparse rows of many columns keep to those that never forget: to forget is to move every coordinate at every event.
+    """
+    members: tuple[Member, ...] = NUMBERS if chosen.numbers else CLASSES
+    scale = 1.0
+    if chosen.counts:
+        members, scale = COUNTS, 1.0 / math.sqrt(dim)
+    if dim > FULL_UP_TO[chosen.effort]:
+        scale *= NARROWER
+        if chosen.sparse:
+            members = tuple(dict.fromkeys(Member(member.prior_std, 1.0) for member in members))
+    return [leaf(chosen, Member(scale * std, discount), dim) for std, discount in members]
 
-    def linear(self, dim: int, *, sparse: bool) -> list[Linear]:
-        """Those on the columns.
 
-        Sparse rows of many columns keep to learners that never forget: to forget is to move every coordinate at every event.
-        """
-        members = COUNTS if self.loss.target == "counts" else NUMBERS if self.numbers else CLASSES
-        scale = 1.0 / math.sqrt(dim) if self.loss.target == "counts" else 1.0
-        if dim > FULL_UP_TO:
-            scale *= NARROWER
-            if sparse:
-                members = tuple(dict.fromkeys(Member(member.prior_std, 1.0) for member in members))
-        return [self.learner(Member(scale * std, discount), dim) for std, discount in members]
+def bent(chosen: Chosen, dim: int) -> list[Learner[Any]]:
+    """Learners on features of the columns, each map with a pool of its own."""
+    views = [*(BENT_NUMBERS if chosen.numbers else BENT_CLASSES)]
+    if chosen.effort == "most":
+        views += MORE_NUMBERS if chosen.numbers else MORE_CLASSES
+    fitting = [view for view in views if dim - 1 <= view.most_columns]
+    if dim - 1 <= HASHED_PRODUCTS.most_columns and not any(isinstance(view.map, Products) for view in fitting):
+        fitting.append(HASHED_PRODUCTS)
+    found: list[Learner[Any]] = []
+    for view in fitting:
+        width = space(view.map, True, True, dim - 1, dim).width
+        found.append(Expand(view.map, weighed(chosen, [leaf(chosen, member, width) for member in view.members])))
+    return found
 
-    def bent(self, dim: int, effort: Effort) -> list[Learner[Any]]:
-        """Those on features of the columns, each map with a pool of its own."""
-        columns = dim - 1
-        views = [*(BENT_NUMBERS if self.numbers else BENT_CLASSES), HASHED_PRODUCTS]
-        if any(isinstance(view.map, Products) and columns <= view.most_columns for view in views[:-1]):
-            views = views[:-1]
-        found: list[Learner[Any]] = []
-        for view in views:
-            if columns <= view.most_columns:
-                width = Expand(view.map, self.learner(view.members[0], dim)).space(dim, dim).width
-                found.append(Expand(view.map, self.weighing([self.learner(member, width) for member in view.members])))
-        return found
 
-    def learner(self, member: Member, dim: int) -> Linear:
-        rule = Implicit(rate=0.5 if self.numbers else 1.0)  # half the squared loss is the logarithm of a normal density
-        family = self._family(member, dim)
-        return Linear(self.own, rule, family, average=False, discount=member.discount, missing=self.missing)
+def leaf(chosen: Chosen, member: Member, dim: int) -> Linear:
+    """A learner of this many columns or features."""
+    # A number's unit is unknown. Under the squared loss it does not matter: means follow the labels, whatever the noise.
+    own = Squared(robust=ROBUST) if chosen.numbers else chosen.loss
+    rule = Implicit(rate=0.5 if chosen.numbers else 1.0)  # half the squared loss is the logarithm of a normal density
+    # Covariances of numbers are for learners that remember enough events to know them.
+    full = dim <= FULL_UP_TO[chosen.effort] and (not chosen.numbers or member.discount**dim >= KEPT_AT_LEAST)
+    stds = (max(INTERCEPT_STD if chosen.numbers else 1.0, member.prior_std), *[member.prior_std] * (dim - 1))
+    family: Family = FullCovariance(prior_std=stds, box=None) if full else MeanField(prior_std=stds, box=None)
+    return Linear(own, rule, family, average=False, discount=member.discount, missing=chosen.missing)
 
-    def _family(self, member: Member, dim: int) -> Family:
-        """A prior of this std, or as wide as it may be for the intercept.
 
-        Covariances of numbers are for learners that remember enough events to know them.
-        """
-        full = dim <= FULL_UP_TO and (not self.numbers or member.discount**dim >= KEPT_AT_LEAST)
-        stds = (max(INTERCEPT_STD if self.numbers else 1.0, member.prior_std), *[member.prior_std] * (dim - 1))
-        return FullCovariance(prior_std=stds, box=None) if full else MeanField(prior_std=stds, box=None)
-
-    def weighing(self, learners: list[Any]) -> Pool:
-        if self.loss.odds is not None:
-            return Pool(learners, rate=1.0, share=SHARE, pool="probability")
-        return Pool(learners, rate=AdaHedge(), loss=self.loss, pool="prediction" if self.loss.level is None else "quantile")
+def weighed(chosen: Chosen, learners: Sequence[Learner[Any]]) -> Pool:
+    """The learners in a pool."""
+    if chosen.loss.odds is not None:
+        return Pool(learners, rate=1.0, share=SHARE, pool="probability")
+    pooling: Pooling = "prediction" if chosen.loss.level is None else "quantile"
+    return Pool(learners, rate=AdaHedge(), loss=chosen.loss, pool=pooling)
