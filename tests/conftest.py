@@ -35,13 +35,14 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 @pytest.fixture(autouse=True)
 def engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """The engine that a test runs on."""
-    from helpers import quick_losses
+    from helpers import quick_losses, small_default
 
     from onlinevi.engine import using_engine
 
     name = "compiled" if request.node.get_closest_marker("compiled") else "interpreted"
     monkeypatch.setenv("ONLINEVI_ENGINE", name)
-    with using_engine(name), quick_losses.of_tests(wanted=name == "interpreted"):
+    slow = name == "interpreted"
+    with using_engine(name), quick_losses.of_tests(wanted=slow), small_default.of_tests(wanted=slow):
         yield
 
 

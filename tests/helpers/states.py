@@ -9,7 +9,7 @@ import numpy as np
 
 import onlinevi as ovi
 from onlinevi.engine import SUM
-from onlinevi.learners import PoolState
+from onlinevi.learners import PoolState, Space
 
 
 def arrays_of(state: Any) -> list[np.ndarray]:
@@ -18,6 +18,8 @@ def arrays_of(state: Any) -> list[np.ndarray]:
         return [state]
     if isinstance(state, tuple):
         return [array for part in state for array in arrays_of(part)]
+    if isinstance(state, Space):
+        return [np.array([state.start, state.dim], dtype=float)]
     if isinstance(state, PoolState):
         return [state.array, state.plan.settings, state.plan.log_prior, *arrays_of(state.learners)]
     if hasattr(state, "array"):

@@ -197,7 +197,7 @@ def test_no_rows_change_nothing() -> None:
 
 def test_an_interrupted_pass_keeps_what_it_learned(monkeypatch: pytest.MonkeyPatch) -> None:
     X, y = stream(ovi.Squared(), 30)
-    good, played, plain = run(ovi.Squared(), X[:20], y[:20]), [], Mixer.play
+    good, played, plain = run(ovi.Squared(), X[:20], y[:20], effort="light"), [], Mixer.play
 
     def stops(self: Mixer, *block: Any, **options: Any) -> Any:
         played.append(1)
@@ -208,7 +208,7 @@ def test_an_interrupted_pass_keeps_what_it_learned(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(Mixer, "play", stops)
     monkeypatch.setattr(BLOCKS, "BLOCK_VALUES", 20)
     with pytest.raises(KeyboardInterrupt) as caught:
-        run(ovi.Squared(), X, y)
+        run(ovi.Squared(), X, y, effort="light")
     trace = caught.value.trace  # type: ignore[attr-defined]
     assert same(trace.state, good.state)
     np.testing.assert_array_equal(trace.upper, good.upper)

@@ -110,7 +110,7 @@ def test_the_default_takes_new_columns_as_they_come() -> None:
     wide, trace = learner.update_many(early, X[200:], y[200:])
     assert learner.widen(early, 2).inputs.counts.tolist() == [200.0, 0.0]
     assert (early.inputs.dim, wide.inputs.dim) == (1, 2)
-    assert {type(own.plan.family) for own in wide.pooled.learners} == {type(own.plan.family) for own in early.pooled.learners}
+    assert [type(own.plan.family) for own in wide.leaves()] == [type(own.plan.family) for own in early.leaves()]
 
     padded = np.where(np.arange(600)[:, None] < 200, X * [1.0, 0.0], X)
     from_start = ovi.auto(padded, y, loss=ovi.Squared())

@@ -48,8 +48,8 @@ class Learner(ABC, Generic[S]):
     """How rows are prepared, where they are."""
 
     @property
-    def settled(self) -> bool:
-        """Whether a prediction is a decision that has its spread in it already, as the score of pooled probabilities does."""
+    def pooled(self) -> bool:
+        """Whether several learners have a part in a prediction: it is a decision then, whose variance comes in two parts."""
         return False
 
     @property

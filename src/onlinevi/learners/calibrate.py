@@ -83,8 +83,8 @@ class Calibrate(Learner[CalibrateState]):
         return self.loss.target != "counts"
 
     @property
-    def settled(self) -> bool:
-        return self.inner.settled
+    def pooled(self) -> bool:
+        return self.inner.pooled
 
     def as_widened(self, state: CalibrateState) -> Calibrate:
         return replace(self, inner=self.inner.as_widened(state.inner))

@@ -74,8 +74,8 @@ class Lag(Learner[LagState]):
         return self.inner.inputs
 
     @property
-    def settled(self) -> bool:
-        return self.inner.settled
+    def pooled(self) -> bool:
+        return self.inner.pooled
 
     def as_widened(self, state: LagState) -> Lag:
         return replace(self, inner=self.inner.as_widened(state.inner))

@@ -52,8 +52,8 @@ class Prepare(Learner[PrepareState]):
         return self.inner.loss
 
     @property
-    def settled(self) -> bool:
-        return self.inner.settled
+    def pooled(self) -> bool:
+        return self.inner.pooled
 
     def as_widened(self, state: PrepareState) -> Prepare:
         return replace(self, inner=self.inner.as_widened(state.inner))

@@ -124,7 +124,7 @@ class Recalibrate(Learner[RecalibrateState]):
         return self.inner.inputs
 
     @property
-    def settled(self) -> bool:
+    def pooled(self) -> bool:
         return True
 
     def as_widened(self, state: RecalibrateState) -> Recalibrate:

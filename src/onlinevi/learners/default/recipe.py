@@ -35,18 +35,21 @@ CLASSES = (Member(1.0, 1.0), Member(4.0, 0.999), Member(20.0, 0.99), Member(20.0
 NUMBERS = (
     Member(0.3, 1.0),
     Member(1.0, 1.0),
+    Member(4.0, 0.95),
     Member(0.3, 0.99),
     Member(4.0, 0.99),
     Member(1.0, 0.95),
     Member(4.0, 0.7),
+    Member(20.0, 0.7),
 )
 """Learners on the columns: from memories of all events to those of three. Fewer lose more than a hundredth somewhere."""
 COUNTS = tuple(Member(std, discount) for std in (0.5, 1.0, 2.0) for discount in (1.0, 0.999, 0.99, 0.95, 0.7))
 """The same for the logarithm of a rate as a whole: a wide prior there means rates without a bound."""
 NARROWER = 0.1
 """Priors where there are many columns, beside those of few: together they must not predict anything at all."""
-INTERCEPT_STD = 1000.0
-"""Of numbers: where they lie is not to be guessed, and no learner is to be judged by its guess."""
+INTERCEPT = 1000.0
+"""Of numbers, as many times as wide as all other weights together: where they lie is not to be guessed, no learner is to be
+judged by its guess, and the first label is not to be laid to features."""
 FULL_UP_TO: dict[Effort, int] = {"light": 190, "default": 190, "most": 400}
 """With more columns or features than this a covariance costs more than it is worth: coordinates are independent then."""
 KEPT_AT_LEAST = 0.25
@@ -172,7 +175,9 @@ def leaf(chosen: Chosen, member: Member, dim: int) -> Linear:
     rule = Implicit(rate=0.5 if chosen.numbers else 1.0)  # half the squared loss is the logarithm of a normal density
     # Covariances of numbers are for learners that remember enough events to know them.
     full = dim <= FULL_UP_TO[chosen.effort] and (not chosen.numbers or member.discount**dim >= KEPT_AT_LEAST)
-    stds = (max(INTERCEPT_STD if chosen.numbers else 1.0, member.prior_std), *[member.prior_std] * (dim - 1))
+    rest = member.prior_std * math.sqrt(dim)  # what all weights together may predict
+    intercept = INTERCEPT * max(rest, 1.0) if chosen.numbers else max(1.0, member.prior_std)
+    stds = (intercept, *[member.prior_std] * (dim - 1))
     family: Family = FullCovariance(prior_std=stds, box=None) if full else MeanField(prior_std=stds, box=None)
     return Linear(own, rule, family, average=False, discount=member.discount, missing=chosen.missing)
 

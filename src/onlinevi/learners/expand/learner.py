@@ -92,8 +92,8 @@ class Expand(Learner[ExpandState]):
         return space(self.map, self.keep, self.intercept, start - self.intercept, dim)
 
     @property
-    def settled(self) -> bool:
-        return self.inner.settled
+    def pooled(self) -> bool:
+        return self.inner.pooled
 
     def as_widened(self, state: ExpandState) -> Expand:
         return replace(self, inner=self.inner.as_widened(state.inner))

@@ -74,7 +74,7 @@ class Splines(FeatureMap):
 
     def features(self, Z: Any, start: int) -> Any:
         if not hasattr(Z, "tocsr"):
-            return (self._values(np.ravel(Z)) - self._at_zero).reshape(len(Z), -1)
+            return (self._values(np.ravel(Z)) - self._at_zero).reshape(len(Z), self.each * Z.shape[1])
         from scipy.sparse import csr_matrix
 
         values = self._values(Z.data) - self._at_zero

@@ -16,6 +16,7 @@ from onlinevi.learners.kernels import kernel
 from onlinevi.learners.pool.threads import ALONE, Threads
 from onlinevi.learners.refusals import reason
 from onlinevi.learners.state import Plan, State
+from onlinevi.learners.trace import Events
 
 
 class Refused(Exception):
@@ -62,8 +63,8 @@ class Members:
 
     @cached_property
     def unsure(self) -> Vector:
-        """0 for a learner whose prediction has its spread in it already, else 1."""
-        return np.array([0.0 if learner.settled else 1.0 for learner in self.learners])
+        """0 for a learner that is pooled itself, else 1."""
+        return np.array([0.0 if learner.pooled else 1.0 for learner in self.learners])
 
     @cached_property
     def columns(self) -> int:
@@ -117,10 +118,9 @@ class Members:
                 found[number], said = self.learners[number].play(states[number], X, y, importance)
             except BadRow as bad:
                 raise Refused(int(used[bad.row]), bad.reason) from None
-            lines = record[: len(used)]
-            lines[:, RECORD.prediction], lines[:, RECORD.spread] = said.prediction, said.spread
-            lines[:, RECORD.loss] = said.loss
-            lines[:, RECORD.missing_mean_square] = 0.0 if said.between is None else said.between
+            lines, (variance, held) = record[: len(used)], parts_of(said)
+            lines[:, RECORD.prediction], lines[:, RECORD.spread] = said.prediction, np.sqrt(variance)
+            lines[:, RECORD.loss], lines[:, RECORD.missing_mean_square] = said.loss, held
 
     def predict_row(self, states: Sequence[State], x: Vector) -> tuple[Vector, Vector]:
         """Means and variances of every leaf's prediction at a row without missing values; NaN for the others."""
@@ -149,6 +149,11 @@ class Members:
         plan = next(kind.first for kind in self.kinds if refuses(kind, end))
         weight = float(weights[taken]) if len(weights) else 1.0
         return Refused(taken, reason(plan, one_row(rows, taken), float(labels[taken]), weight))
+
+
+def parts_of(said: Events) -> tuple[Any, Any]:
+    """Of predictions the variance, and what does not shrink: of pooled ones beside it, as their difference has no digits."""
+    return (np.square(said.spread), 0.0) if said.within is None else (said.within, said.between)
 
 
 class Task(NamedTuple):

@@ -17,7 +17,7 @@ from onlinevi.learners.columns import Named
 from onlinevi.learners.linear import missing_means, prediction_law
 from onlinevi.learners.pool import mixing
 from onlinevi.learners.pool.experts import chi_square_price
-from onlinevi.learners.pool.members import Members, Refused
+from onlinevi.learners.pool.members import Members, Refused, parts_of
 from onlinevi.learners.pool.tempering import WEIGHTS, Weigh, fixed
 from onlinevi.learners.pool.threads import ALONE, Threads
 from onlinevi.learners.state import Plan, State
@@ -309,7 +309,7 @@ class Mixer:
         means, variances, held = self._laws(state, X)
         weights, means = state.weights, means + state.shifts
         centre = np.asarray((weights * means).sum(axis=-1))
-        within = np.asarray((weights * np.maximum(variances - held, 0.0)).sum(axis=-1))
+        within = np.asarray((weights * np.maximum(variances - self.members.unsure * held, 0.0)).sum(axis=-1))
         between = np.asarray((weights * (np.square(means - centre[..., None]) + held)).sum(axis=-1))
         if self.by_probability:
             says = mixing.believed_at(self.loss, means, np.sqrt(variances) * self.members.unsure)
@@ -328,8 +328,7 @@ class Mixer:
         for k, own in enumerate(state.learners):
             if k in members.others:
                 said = self.learners[k].foresee(own, X)
-                means[:, k], variances[:, k] = said.prediction, np.square(said.spread)
-                held[:, k] = 0.0 if said.between is None else said.between
+                means[:, k], (variances[:, k], held[:, k]) = said.prediction, parts_of(said)
             elif not quick:
                 means[:, k], variances[:, k] = prediction_law(own, X)
                 held[:, k] = missing_means(own, X)

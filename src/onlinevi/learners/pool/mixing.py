@@ -121,8 +121,8 @@ def mix(
     """Weigh, predict, pay and reweigh, event by event. Changes ``state``; fills ``played`` and, unless empty, ``shown``.
 
     ``said`` holds a record for each learner, of the rows with weight > 0 only, the k-th learner's at ``places[k]``; ``played``
-    gets the same rows, ``shown`` the weights. ``unsure`` is 0 for a learner whose prediction has its spread in it already,
-    else 1. ``prior`` is in logarithms. Returns how many rows were used, as a pass does.
+    gets the same rows, ``shown`` the weights. ``unsure`` is 0 for a learner that is pooled itself, whose spread is that of
+    its learners alone, else 1. ``prior`` is in logarithms. Returns how many rows were used, as a pass does.
     """
     number, weighted = len(prior), len(importance) > 0
     adaptive, share, level, known = settings[ADAPTIVE] > 0.0, settings[SHARE], settings[LEVEL], settings[KNOWN] > 0.0
@@ -171,7 +171,7 @@ def mix(
             sums += totals[k] + costs[k]
         for k in range(number):
             gap = predictions[k] - centre
-            within += weights[k] * ns.maximum(spreads[k] * spreads[k] - held[k], 0.0)
+            within += weights[k] * ns.maximum(spreads[k] * spreads[k] - unsure[k] * held[k], 0.0)
             between += weights[k] * (gap * gap + held[k])
         answer = decision(support, against)
         cost = scale * expected(y, answer, 0.0, *parameters).value

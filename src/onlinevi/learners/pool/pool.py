@@ -133,7 +133,12 @@ class Pool(Learner[PoolState]):
         return self.loss
 
     @property
+    def pooled(self) -> bool:
+        return True
+
+    @property
     def settled(self) -> bool:
+        """Whether a prediction is the score of a probability, in which its spread is already."""
         return self.pool == "probability"
 
     def as_widened(self, state: PoolState) -> Pool:
