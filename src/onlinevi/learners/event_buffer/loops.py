@@ -14,7 +14,7 @@ from onlinevi.engine import RECORD, SETTING, SUM, Vector, ns, one_pass, position
 from onlinevi.engine.holes import event_at, moments, odds
 from onlinevi.engine.layout import as_packed
 from onlinevi.learners.inputs.passes import HEAD as MOMENTS_HEAD
-from onlinevi.learners.inputs.passes import INTERCEPT, KIND, compiled
+from onlinevi.learners.inputs.passes import INTERCEPT, KIND, compiled, write_over
 from onlinevi.learners.inputs.state import CENTRED
 from onlinevi.learners.one_vs_rest.coupling import BOLDNESS, share_rows, weigh_rows
 
@@ -212,7 +212,7 @@ def step(on: Parts, sizes: Sizes, k: int, label: Any, prior_and_box: Any, parame
 
 def accept(buffer: Any, on: Parts) -> None:
     """All have learned the event: it is one of those that came."""
-    on.before[:] = on.after
+    write_over(on.before, on.after)
     on.before[KIND] = CENTRED
     buffer[PREPARED] = 0.0
 
@@ -235,9 +235,9 @@ def learn(event: Any, buffer: Any, label: Any, prior_and_box: Any, parameters: A
     on = parts(buffer, sizes)
     if not prepare(event, buffer, on):
         return REFUSED
-    on.kept[:] = on.states
+    write_over(on.kept, on.states)
     if not step(on, sizes, 0, label, prior_and_box, parameters):
-        on.states[:] = on.kept
+        write_over(on.states, on.kept)
         return 0
     accept(buffer, on)
     return 1
@@ -267,10 +267,10 @@ def learn_classes(event: Any, buffer: Any, code: Any, prior_and_box: Any, parame
     on, classes = parts(buffer, sizes), class_parts(buffer, sizes)
     if not prepare(event, buffer, on):
         return REFUSED
-    on.kept[:] = on.states
+    write_over(on.kept, on.states)
     for k in range(sizes.learners):
         if not step(on, sizes, k, 1.0 if k == code else -1.0, prior_and_box, parameters):
-            on.states[:] = on.kept
+            write_over(on.states, on.kept)
             return k
     classes.seen[int(code)] = 1.0
     classes.cost[0] = 0.0

@@ -41,7 +41,7 @@ def dense_pass(rows: Any, moments: Any, start: Any, settings: Any, prepared: Any
     most, missing, share = largest_value(settings), settings[MISSING], np.empty(dim)
     for i in range(len(rows)):
         if len(start) > 0:
-            moments[:] = start
+            write_over(moments, start)
         row, out = rows[i], prepared[i, first:]
         refused = 0.0
         for j in range(np.uint64(dim)):
@@ -122,6 +122,12 @@ def sparse_pass(rows: Any, moments: Any, start: Any, settings: Any, prepared: An
                 lag[j], mean[j] = start[HEAD + j], start[np.uint64(HEAD + dim) + j]
                 square[j] = start[np.uint64(HEAD + 2 * dim) + j]
     return len(starts) - 1
+
+
+def write_over(target: Any, source: Any) -> None:
+    """As target[:] = source, which takes two seconds to compile: numba writes a message for lengths that differ."""
+    for k in range(np.uint64(len(target))):
+        target[k] = source[k]
 
 
 def largest_value(settings: Any) -> Real:
