@@ -11,6 +11,9 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
+# To collect makes objects by the million, nearly all to be kept: looking for garbage among them is a quarter of the time.
+gc.disable()
+
 settings.register_profile("fixed", derandomize=True, deadline=None)
 settings.load_profile("fixed")
 
@@ -27,6 +30,7 @@ os.environ["NUMBA_DISABLE_ERROR_MESSAGE_HIGHLIGHTING"] = "1"
 
 def pytest_collection_finish(session: pytest.Session) -> None:
     """Compiling makes objects by the million: without this, each collection of garbage also walks all that was imported."""
+    gc.enable()
     gc.collect()
     gc.freeze()
     gc.set_threshold(20_000, 20, 50)

@@ -19,7 +19,6 @@ def states_of(learner: ovi.Linear, X: np.ndarray, y: np.ndarray, shards: int) ->
     return [learner.update_many(learner.init(X.shape[1]), X[part], y[part], record="none")[0] for part in parts]
 
 
-@pytest.mark.compiled
 def test_the_toy_stream_in_four_shards() -> None:
     """The figures of docs/scale.md and docs/merge.md."""
     toy, learner = ovi.datasets.load("toy"), ovi.Linear(ovi.Hinge(), ovi.Implicit())
@@ -106,7 +105,6 @@ def test_the_risk_bound_of_shards_is_that_of_their_losses_in_a_row() -> None:
         shards_risk_bound([LossSums()], 0.05, bound=1.0)
 
 
-@pytest.mark.compiled
 def test_the_risk_bound_of_shards_fails_no_more_often_than_it_may() -> None:
     rng, failed, trials = np.random.default_rng(0), 0, 200
     for _ in range(trials):

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import cache
 from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
@@ -22,7 +22,15 @@ import numpy as np
 from onlinevi.engine import ns
 from onlinevi.engine.holes import expected
 from onlinevi.engine.interpreter import interpreted_kernel, interpreter_ns, quick_loss
-from onlinevi.engine.machine import IN_FLOAT32, OPTIONS, compiled_kernel, compiled_part, machine_codes, machine_ns
+from onlinevi.engine.machine import (
+    IN_FLOAT32,
+    OPTIONS,
+    compiled_kernel,
+    compiled_part,
+    machine_codes,
+    machine_ns,
+    without_collections,
+)
 
 Function = Callable[..., Any]
 Engine: TypeAlias = Literal["compiled", "interpreted"]
@@ -56,7 +64,8 @@ class Kernel:
         for watch in _watches:
             watch(self)
         self.run = self.on(_engine)
-        return self.run(*arguments)
+        with without_collections() if _engine == "compiled" else nullcontext():
+            return self.run(*arguments)
 
     @property
     def is_compiled(self) -> bool:
