@@ -17,7 +17,7 @@ from scipy import sparse
 
 from onlinevi import datasets
 
-Task = Literal["classification", "regression", "quantile", "counts"]
+Task = Literal["classification", "regression", "quantile", "counts", "classes"]
 
 SEED = 0
 QUANTILE_LEVEL = 0.9
@@ -40,6 +40,11 @@ class Stream:
     clean: np.ndarray
     note: str
     variant: str = "raw"
+
+    @property
+    def classes(self) -> int:
+        """How many classes there are; where there are several, labels are their numbers, from 0."""
+        return 2 if self.task == "classification" else int(max(self.y.max(), self.clean.max())) + 1
 
 
 def streams(
@@ -191,6 +196,8 @@ def _corrupted(stream: Stream) -> Stream:
         y[hit] = -y[hit]
     elif stream.task == "counts":
         y[hit] += CORRUPTED_COUNT
+    elif stream.task == "classes":
+        y[hit] = (y[hit] + rng.integers(1, stream.classes, count)) % stream.classes
     else:
         y[hit] = y.mean() + CORRUPTED_STDS * y.std() * rng.choice([-1.0, 1.0], count)
     return replace(scaled, y=y, note=f"{stream.note}; {count} labels corrupted")
