@@ -1,8 +1,8 @@
-"""The peers of the study on streams that bend: forests, trees, neighbours and networks beside linear models, and two baselines.
+"""The peers of the study on streams that bend: forests, trees, neighbours and a network beside linear models.
 
-As in ``peers.py`` each has its documented defaults. Random numbers have a fixed seed. Trees of classes take columns as they are.
-What measures distances, or takes steps (trees of numbers do, in their leaves), has a scaler in front, and so have Mondrian
-forests, which split long ranges first.
+As in ``peers.py`` each has its documented defaults. Random numbers have a fixed seed. Trees of classes take columns as they
+are. What measures distances, or takes steps as trees of numbers do in their leaves, has a scaler in front, and so has a
+Mondrian forest, which splits long ranges first. Two baselines look at no column at all.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ class RiverModel(River):
 
 
 def shares_of(said: Any, classes: int) -> tuple[float, ...]:
-    """Probabilities of all classes that sum to 1, from what was said of the first of them; the same for each if nothing was."""
+    """Probabilities of all classes that sum to 1, from what was said of the first of them; all the same if nothing was."""
     shares = np.zeros(classes)
     if said is not None:
         shares[: len(said)] = said
@@ -237,9 +237,7 @@ BENT_STARTED: dict[str, dict[str, Callable[[], Peer]]] = {
 }
 
 BENT_PEERS: dict[str, dict[str, Callable[[Stream], Scored]]] = {
-    task: {
-        name: partial(progressive, make, limit=LONGER if name in PATIENTLY else LIMIT) for name, make in peers.items()
-    }
+    task: {name: partial(progressive, make, limit=LONGER if name in PATIENTLY else LIMIT) for name, make in peers.items()}
     for task, peers in BENT_STARTED.items()
 }
 

