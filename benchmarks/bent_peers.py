@@ -1,8 +1,9 @@
 """The peers of the study on streams that bend: forests, trees, neighbours and a network beside linear models.
 
-As in ``peers.py`` each has its documented defaults. Random numbers have a fixed seed. Trees of classes take columns as they
-are. What measures distances, or takes steps as trees of numbers do in their leaves, has a scaler in front, and so has a
-Mondrian forest, which splits long ranges first. Two baselines look at no column at all.
+As in ``peers.py`` each has its documented defaults. Random numbers have a fixed seed. What measures distances, or takes steps
+as trees of numbers do in their leaves, has a scaler in front; trees of classes take columns as they are. A Mondrian forest
+splits long ranges first: River's manual scales its columns to the range so far for numbers, and not at all for classes, so that
+a second entry standardises them. Two baselines look at no column.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from streams import SEED, Stream, peer_package
 LIMIT = 60.0
 """Seconds of processor time, after which a peer is stopped."""
 LONGER = 120.0
-PATIENTLY = ("River ARF", "River AMF")
+PATIENTLY = ("River ARF", "River AMF", "River AMF, standardised")
 """Who gets as long as that."""
 STANDARD = "StandardScaler"
 
@@ -195,7 +196,8 @@ def _seeded(module: str, name: str) -> Callable[[], Peer]:
 
 OF_CLASSES: dict[str, Callable[[], Peer]] = {
     "River ARF": _seeded("forest", "ARFClassifier"),
-    "River AMF": _river("forest", "AMFClassifier", "MinMaxScaler", seed=SEED),
+    "River AMF": _seeded("forest", "AMFClassifier"),
+    "River AMF, standardised": _river("forest", "AMFClassifier", STANDARD, seed=SEED),
     "River HAT": _seeded("tree", "HoeffdingAdaptiveTreeClassifier"),
     "River SRP": _seeded("ensemble", "SRPClassifier"),
     "River KNN": partial(RiverModel, partial(_neighbours, "KNNClassifier"), STANDARD),
@@ -219,6 +221,7 @@ BENT_STARTED: dict[str, dict[str, Callable[[], Peer]]] = {
         **_vowpal_wabbit("--loss_function squared"),
         "River ARF": _river("forest", "ARFRegressor", STANDARD, seed=SEED),
         "River AMF": _river("forest", "AMFRegressor", "MinMaxScaler", seed=SEED),
+        "River AMF, standardised": _river("forest", "AMFRegressor", STANDARD, seed=SEED),
         "River HAT": _river("tree", "HoeffdingAdaptiveTreeRegressor", STANDARD, seed=SEED),
         "River SRP": _river("ensemble", "SRPRegressor", STANDARD, seed=SEED),
         "River KNN": partial(RiverModel, partial(_neighbours, "KNNRegressor"), STANDARD),

@@ -278,6 +278,6 @@ def test_both_sections_are_written_where_they_belong(tmp_path):
         ledger.add(told)
     quality.main(["--write", str(path), "--out", str(tmp_path)])
     text = path.read_text()
-    assert "| concrete | raw | 1 | 2 | constant (14 not compared) | 0.500 | best | 2 |  |" in text
+    assert "| concrete | raw | 1 | 2 | constant (15 not compared) | 0.500 | best | 2 |  |" in text
     assert "| wages | raw | River ARF 3 |" in text
     assert text.endswith(f"\n{end}\nafter\n")
