@@ -2,7 +2,7 @@
 
 As in ``peers.py`` each has its documented defaults. Random numbers have a fixed seed. What measures distances, or takes steps
 as trees of numbers do in their leaves, has a scaler in front; trees of classes take columns as they are. A Mondrian forest
-splits long ranges first: River's manual scales its columns to the range so far for numbers, and not at all for classes, so that
+splits long ranges first: River's manual scales its columns to the range so far for numbers, for classes not at all, so that
 a second entry standardises them. Two baselines look at no column.
 """
 
