@@ -40,7 +40,7 @@ def _part(title: str, results: list[Result], ours: str, before: str, peers: Peer
             header = ["Stream", "Variant", "Ours", "Best peer", "Which", "Ratio", "Ours is", *map(str.capitalize, BASELINES)]
             lines = [[*pair.line, *(_cell(by_key, pair, baseline) for baseline in BASELINES)] for pair in chosen]
             tables.append(f"**{name}**\n\n{table(header, lines)}")
-    tables += [shares(every).replace("###", "####"), losses(every), _errors(every), against(every, by_key, before)]
+    tables += [shares(every, "####"), losses(every), _errors(every), against(every, by_key, before)]
     return "\n\n".join(part for part in tables if part)
 
 
@@ -87,7 +87,7 @@ def _by(score: str) -> Callable[[Result], float]:
     return lambda result: result.scores[score]
 
 
-def against(every: list[Pair], by_key: ByKey, before: str) -> str:
+def against(every: list[Pair], by_key: ByKey, before: str, level: str = "####") -> str:
     """What has become better and worse since the default was linear."""
     compared = [(pair.ours, by_key.get((pair.ours.stream, pair.ours.variant, before))) for pair in every]
     ratios = {
@@ -101,7 +101,7 @@ def against(every: list[Pair], by_key: ByKey, before: str) -> str:
     worst, best = max(ratios, key=lambda name: ratios[name]), min(ratios, key=lambda name: ratios[name])
     mean = math.exp(np.mean(np.log(list(ratios.values()))))
     said = f"Worst {ratios[worst]:.3f} ({worst}), best {ratios[best]:.3f} ({best}), geometric mean {mean:.3f}."
-    return f"#### Ratio to the {before}\n\n{said} From worst to best: {listed}."
+    return f"{level} Ratio to the {before}\n\n{said} From worst to best: {listed}."
 
 
 def _scores(results: list[Result]) -> str:

@@ -145,7 +145,7 @@ def _first_tables(ledger: Ledger) -> str:
     by_key = {result.key: result for result in results}
     sections = [
         quality_tables.report(compared, OURS, FIRST.names),
-        bent_tables.against(quality_tables.pairs(compared, OURS, FIRST.names), by_key, BEFORE).replace("####", "###"),
+        bent_tables.against(quality_tables.pairs(compared, OURS, FIRST.names), by_key, BEFORE, "###"),
         quality_tables.comparison("### Streams held out", held_out, OURS, FIRST.names),
         quality_tables.ablation(parts, OURS, list(LADDER), [*WITHOUT, *NOT_ROBUST]),
     ]

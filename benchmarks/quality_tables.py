@@ -103,13 +103,15 @@ def _against_best(heading: str, every: list[Pair]) -> str:
     return "\n\n".join(parts) if every else ""
 
 
-def shares(every: list[Pair]) -> str:
+def shares(every: list[Pair], level: str = "###") -> str:
     lines = []
     for name, chosen in [(task, [pair for pair in every if pair.ours.task == task]) for task in TITLES] + [("all", every)]:
         if chosen:
             best, holds = sum(pair.ratio <= 1.0 for pair in chosen), sum(pair.holds for pair in chosen)
             lines.append([name, str(len(chosen)), str(best), str(holds), f"{holds / len(chosen):.0%}"])
-    return f"### Share of pairs\n\n{table(['Task', 'Pairs', 'Best', 'Best or within 1%', 'Share'], lines)}" if lines else ""
+    return (
+        f"{level} Share of pairs\n\n{table(['Task', 'Pairs', 'Best', 'Best or within 1%', 'Share'], lines)}" if lines else ""
+    )
 
 
 def _losses(every: list[Pair]) -> str:
