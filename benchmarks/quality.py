@@ -1,64 +1,119 @@
-"""How good are the predictions? Progressive evaluation of the default and of its peers over 13 streams in 4 variants.
+"""How good are the predictions? Progressive evaluation of the default and of its peers over streams, in two studies.
 
     python benchmarks/quality.py [--streams breast,boston] [--variants raw] [--peers onlinevi,VW] [--quick] [--fresh]
     python benchmarks/quality.py --held-out
     python benchmarks/quality.py --ablation
+    python benchmarks/quality.py --bent [--held-out]
     python benchmarks/quality.py --write docs/choosing.md
 
+The first study has 13 streams in 4 variants, and linear peers. ``--bent`` has streams on which boundaries bend and change, and
+forests, neighbours and networks among the peers; the first study's streams are in it too, scaled and corrupted.
+
 Results are kept in out/quality as they come, and an interrupted run goes on where it stopped. ``--peers`` takes beginnings of
-names, ours included. ``--held-out`` is for thirteen other streams, by which the default was not chosen. ``--write`` runs
-nothing: it puts the tables of what is there between the marks of a document.
+names, ours included. ``--held-out`` is for other streams, by which the default was not chosen. ``--write`` runs nothing: it
+puts the tables of what is there between the marks of a document.
 """
 
 from __future__ import annotations
 
 import argparse
 import warnings
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import bent_tables
+import quality_tables
 import timing  # noqa: F401  (one thread, said before numpy is imported)
+from bent_peers import BENT_PEERS, is_here
+from bent_streams import ALSO_FIRST, BENT_BASES, BENT_HELD_OUT, variants_of
 from held_out import HELD_OUT
 from ledger import Key, Ledger, Result
-from ours import ABLATION, DEFAULT, LADDER, NOT_ROBUST, OURS, WITHOUT
+from ours import ABLATION, BEFORE, BOTH_DEFAULTS, LADDER, NOT_ROBUST, OURS, WITHOUT
 from peers import PEERS, Scored
-from quality_tables import ablation, comparison, put_between_marks, report
+from quality_tables import put_between_marks
 from scores import score
 from streams import BASES, VARIANTS, Stream, streams
 
 from onlinevi.adapters.cli.progress import watching
 
 Entrants = Mapping[str, Mapping[str, Callable[[Stream], Scored]]]
+Bases = Mapping[str, Callable[[], Stream]]
 
 QUICK_ROWS = 300
 ABLATED_VARIANTS = ("scaled", "raw", "corrupted")  # to a default that standardises, blown is raw once more
 
 
+@dataclass(frozen=True)
+class Study:
+    """Streams, some of them held out, and who runs on them; what its file and its section of a document are called."""
+
+    file: str
+    section: str
+    bases: Bases
+    held_out: Bases
+    peers: Entrants
+    variants_of: Callable[[str], Iterable[str]]
+    tables: Callable[[Ledger], str]
+
+    @property
+    def everyone(self) -> Entrants:
+        return {task: {**BOTH_DEFAULTS[task], **peers} for task, peers in self.peers.items()}
+
+    @property
+    def names(self) -> dict[str, list[str]]:
+        """Of the peers, by task."""
+        return {task: list(peers) for task, peers in self.peers.items()}
+
+    def chosen(self, names: Iterable[str], variants: Iterable[str]) -> dict[str, list[str]]:
+        """In which variants each stream is to be run."""
+        return {name: [variant for variant in variants if variant in self.variants_of(name)] for name in names}
+
+    def streams(self, chosen: Mapping[str, list[str]]) -> Iterator[Stream]:
+        for name, variants in chosen.items():
+            yield from streams([name], variants, {**self.bases, **self.held_out})
+
+    def ordered(self, results: Iterable[Result]) -> list[Result]:
+        """In the order of the streams and of the peers, ours first, whatever order they were run in."""
+        names, variants = [*self.bases, *self.held_out], list(VARIANTS)
+        entrants = {task: [*run, *ABLATION.get(task, ())] for task, run in self.everyone.items()}
+
+        def place(result: Result) -> tuple[int, ...]:
+            who = entrants[result.task].index(result.entrant)
+            return names.index(result.stream), variants.index(result.variant), who
+
+        known = (result for result in results if result.stream in names and result.entrant in entrants.get(result.task, ()))
+        return sorted(known, key=place)
+
+
 def main(arguments: list[str] | None = None) -> None:
     options = _options(arguments)
-    ledger = Ledger(options.out / ("quick.jsonl" if options.quick else "results.jsonl"))
-    if options.write is None:
-        entrants = _chosen(ABLATION if options.ablation else _everyone(), options.peers)
-        if options.fresh:
-            ledger.forget({result.key for result in ledger if _is_chosen(result, options, entrants)})
-        chosen = streams(options.streams, options.variants, HELD_OUT if options.held_out else BASES)
-        with watching("quality study") as bars:
-            if bars is not None:
-                bars.plan(len(options.streams) * len(options.variants))
-            study(ledger, map(shortened, chosen) if options.quick else chosen, entrants, bars)
-    text = tables(ledger)
-    if options.write is None:
-        print(text)
-    else:
-        put_between_marks(options.write, text)
+    if options.write is not None:
+        for study in (FIRST, BENT):
+            text = study.tables(Ledger(options.out / study.file))
+            if text:
+                put_between_marks(options.write, text, study.section)
+        return
+    study = BENT if options.bent else FIRST
+    ledger = Ledger(options.out / (f"quick-{study.file}" if options.quick else study.file))
+    entrants = _chosen(ABLATION if options.ablation else study.everyone, options.peers)
+    if options.fresh:
+        ledger.forget({result.key for result in ledger if _is_chosen(result, options, entrants)})
+    chosen = study.chosen(options.streams, options.variants)
+    with watching("quality study") as bars:
+        if bars is not None:
+            bars.plan(sum(map(len, chosen.values())))
+        found = study.streams(chosen)
+        measure(ledger, map(shortened, found) if options.quick else found, entrants, bars)
+    print(study.tables(ledger))
 
 
-def study(ledger: Ledger, chosen: Iterable[Stream], entrants: Entrants, bars: Any = None) -> None:
+def measure(ledger: Ledger, chosen: Iterable[Stream], entrants: Entrants, bars: Any = None) -> None:
     """Every entrant on every stream, but those that the ledger has."""
     for stream in chosen:
-        pending = {name: run for name, run in entrants[stream.task].items() if _key(stream, name) not in ledger}
+        runs = entrants.get(stream.task, {})
+        pending = {name: run for name, run in runs.items() if _key(stream, name) not in ledger}
         title = f"{stream.name} {stream.variant}"
         for done, (name, run) in enumerate(pending.items()):
             if bars is not None:
@@ -81,44 +136,52 @@ def shortened(stream: Stream) -> Stream:
     return replace(stream, X=stream.X[first], y=stream.y[first], clean=stream.clean[first])
 
 
-def tables(ledger: Ledger) -> str:
-    """In the order of the streams and of the peers, ours first, whatever order they were run in."""
-    names, variants, everyone = [*BASES, *HELD_OUT], list(VARIANTS), _everyone()
-    peers = {task: list(entrants) for task, entrants in PEERS.items()}
-    compared = [result for result in ledger if result.stream in BASES and result.entrant in everyone[result.task]]
-    held_out = [result for result in ledger if result.stream in HELD_OUT and result.entrant in everyone[result.task]]
-    parts = [result for result in ledger if result.entrant == OURS or result.entrant in ABLATION[result.task]]
-
-    def place(result: Result) -> tuple[int, ...]:
-        entrants = list(everyone[result.task] | ABLATION[result.task])
-        return names.index(result.stream), variants.index(result.variant), entrants.index(result.entrant)
-
+def _first_tables(ledger: Ledger) -> str:
+    results = FIRST.ordered(ledger)
+    parts = [result for result in results if result.entrant == OURS or result.entrant in ABLATION[result.task]]
+    run = [result for result in results if result.entrant == OURS or result.entrant in PEERS[result.task]]
+    compared = [result for result in run if result.stream in BASES]
+    held_out = [result for result in run if result.stream in HELD_OUT]
+    by_key = {result.key: result for result in results}
     sections = [
-        report(sorted(compared, key=place), OURS, peers),
-        comparison("### Streams held out", sorted(held_out, key=place), OURS, peers),
-        ablation(sorted(parts, key=place), OURS, list(LADDER), [*WITHOUT, *NOT_ROBUST]),
+        quality_tables.report(compared, OURS, FIRST.names),
+        bent_tables.against(quality_tables.pairs(compared, OURS, FIRST.names), by_key, BEFORE, "###"),
+        quality_tables.comparison("### Streams held out", held_out, OURS, FIRST.names),
+        quality_tables.ablation(parts, OURS, list(LADDER), [*WITHOUT, *NOT_ROBUST]),
     ]
-    return "\n".join(section for section in sections if section)
+    return "\n".join(section for section in sections if section) if results else ""
 
 
-def _everyone() -> Entrants:
-    return {task: {**DEFAULT[task], **PEERS[task]} for task in PEERS}
+def _bent_tables(ledger: Ledger) -> str:
+    parts = {
+        "Streams that bend": list(BENT_BASES),
+        "Streams that bend, held out": list(BENT_HELD_OUT),
+        "The first study's streams, against peers that bend": list(ALSO_FIRST),
+    }
+    results = BENT.ordered(ledger)
+    return bent_tables.report(results, OURS, BEFORE, BENT.names, parts) if results else ""
+
+
+FIRST = Study("results.jsonl", quality_tables.SECTION, BASES, HELD_OUT, PEERS, lambda name: VARIANTS, _first_tables)
+BENT = Study("bent.jsonl", bent_tables.SECTION, BENT_BASES | ALSO_FIRST, BENT_HELD_OUT, BENT_PEERS, variants_of, _bent_tables)
 
 
 def _chosen(entrants: Entrants, beginnings: list[str] | None) -> Entrants:
-    if beginnings is None:
-        return entrants
+    """Those whose names begin so, without those that are not installed and need not be."""
     every = [name for runs in entrants.values() for name in runs]
-    for beginning in beginnings:
+    for beginning in beginnings or ():
         if not any(name.startswith(beginning) for name in every):
             raise SystemExit(f"--peers {beginning}: no name begins so; there are {'; '.join(dict.fromkeys(every))}")
-    begins = tuple(beginnings)
-    return {task: {name: run for name, run in runs.items() if name.startswith(begins)} for task, runs in entrants.items()}
+    begins = tuple(beginnings or [""])
+    return {
+        task: {name: run for name, run in runs.items() if name.startswith(begins) and is_here(name)}
+        for task, runs in entrants.items()
+    }
 
 
 def _is_chosen(result: Result, options: argparse.Namespace, entrants: Entrants) -> bool:
     within = result.stream in options.streams and result.variant in options.variants
-    return within and result.entrant in entrants[result.task]
+    return within and result.entrant in entrants.get(result.task, ())
 
 
 def _key(stream: Stream, name: str) -> Key:
@@ -127,20 +190,28 @@ def _key(stream: Stream, name: str) -> Key:
 
 def _options(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--streams", type=_names([*BASES, *HELD_OUT]), help="names, with commas between them")
+    every = [*BASES, *HELD_OUT, *BENT_BASES, *BENT_HELD_OUT]
+    parser.add_argument("--streams", type=_names(dict.fromkeys(every)), help="names, with commas between them")
     parser.add_argument("--variants", type=_names(VARIANTS), help="names, with commas between them")
     parser.add_argument("--peers", type=lambda text: text.split(","), help="beginnings of names, with commas between them")
     parser.add_argument("--quick", action="store_true", help=f"the first {QUICK_ROWS} rows, in a file of its own")
     parser.add_argument("--fresh", action="store_true", help="measure what is chosen anew")
+    parser.add_argument("--bent", action="store_true", help="the study on streams that bend")
     parser.add_argument("--held-out", action="store_true", help="the streams that the default was not chosen by")
     parser.add_argument("--ablation", action="store_true", help="take the default apart instead")
     parser.add_argument("--out", type=Path, default=Path("out/quality"), help="where results are kept")
     parser.add_argument("--write", type=Path, metavar="DOCUMENT", help="only put the tables into a document")
     options = parser.parse_args(arguments)
-    bases = HELD_OUT if options.held_out else BASES
+    if options.bent and options.ablation:
+        parser.error("--ablation: the default is taken apart on the streams of the first study; leave --bent out")
+    study = BENT if options.bent else FIRST
+    bases, others = (study.held_out, study.bases) if options.held_out else (study.bases, study.held_out)
     options.streams = list(bases) if options.streams is None else options.streams
-    if not set(options.streams) <= set(bases):
-        parser.error(f"--streams {','.join(options.streams)}: {'without' if options.held_out else 'held out; add'} --held-out")
+    for name in options.streams:
+        if name in others:
+            parser.error(f"--streams {name}: {'without' if options.held_out else 'held out; add'} --held-out")
+        if name not in bases:
+            parser.error(f"--streams {name}: it is in the other study, {'without' if options.bent else 'with'} --bent")
     if options.variants is None:
         options.variants = list(ABLATED_VARIANTS if options.ablation else VARIANTS)
     return options

@@ -14,12 +14,14 @@ CLOSE = 0.01
 """This much worse than the best peer still counts as equal."""
 LONG = 5000
 """From this many rows on, coverage is that of the calibration rather than of its start."""
-BEGIN, END = "<!-- quality: begin -->", "<!-- quality: end -->"
+SECTION = "quality"
+"""What the marks of a document call these tables."""
 TITLES = {
     "classification": "Classes: log loss",
     "regression": "Numbers: mean squared error",
     "quantile": "The 0.9 quantile: pinball loss",
     "counts": "Counts: Poisson deviance",
+    "classes": "Several classes: log loss",
 }
 
 
@@ -78,7 +80,7 @@ def report(results: Iterable[Result], ours: str, peers: Mapping[str, Sequence[st
     """Ours against the best peer, the share of pairs, where it loses, every score, intervals and times."""
     results = list(results)
     every = pairs(results, ours, peers)
-    parts = [_against_best("### Against the best peer", every), _shares(every), _losses(every)]
+    parts = [_against_best("### Against the best peer", every), shares(every), _losses(every)]
     parts += [_all_scores(results, ours, peers), _intervals(results), _times(results)]
     return "\n\n".join(part for part in parts if part) + "\n"
 
@@ -101,13 +103,15 @@ def _against_best(heading: str, every: list[Pair]) -> str:
     return "\n\n".join(parts) if every else ""
 
 
-def _shares(every: list[Pair]) -> str:
+def shares(every: list[Pair], level: str = "###") -> str:
     lines = []
     for name, chosen in [(task, [pair for pair in every if pair.ours.task == task]) for task in TITLES] + [("all", every)]:
         if chosen:
             best, holds = sum(pair.ratio <= 1.0 for pair in chosen), sum(pair.holds for pair in chosen)
             lines.append([name, str(len(chosen)), str(best), str(holds), f"{holds / len(chosen):.0%}"])
-    return f"### Share of pairs\n\n{table(['Task', 'Pairs', 'Best', 'Best or within 1%', 'Share'], lines)}" if lines else ""
+    return (
+        f"{level} Share of pairs\n\n{table(['Task', 'Pairs', 'Best', 'Best or within 1%', 'Share'], lines)}" if lines else ""
+    )
 
 
 def _losses(every: list[Pair]) -> str:
@@ -126,7 +130,7 @@ def _losses(every: list[Pair]) -> str:
 def _all_scores(results: list[Result], ours: str, peers: Mapping[str, Sequence[str]]) -> str:
     parts = ["### Every score"]
     for task, title in TITLES.items():
-        names = [ours, *peers[task]]
+        names = [ours, *peers.get(task, ())]
         body = by_variant([result for result in results if result.task == task and result.entrant in names], _score)
         if body:
             parts.append(f"**{title}{' (share of errors)' if task == 'classification' else ''}**\n\n{body}")
@@ -156,8 +160,8 @@ def _interval(result: Result) -> str:
 def _times(results: list[Result]) -> str:
     chosen = [result for result in results if result.variant == "scaled" and result.seconds > 0.0]
     lines = [
-        [stream, "; ".join(f"{result.entrant} {_micros(result)}" for result in sorted(run, key=_per_row))]
-        for stream, run in _grouped(chosen).items()
+        [stream, "; ".join(f"{result.entrant} {_micros(result)}" for result in sorted(run, key=per_row))]
+        for stream, run in grouped(chosen).items()
     ]
     note = (
         "Microseconds an event to predict and learn, scaled variant; ours as one block, after compilation, peers row by row."
@@ -165,12 +169,13 @@ def _times(results: list[Result]) -> str:
     return f"### Time\n\n{note}\n\n{table(['Stream', 'From fast to slow'], lines)}" if lines else ""
 
 
-def _per_row(result: Result) -> float:
-    return result.seconds / result.rows
+def per_row(result: Result) -> float:
+    """Seconds. Who was stopped for being slow has done the rows that its note tells."""
+    return result.seconds / (int(result.note.split()[3]) if result.note.startswith("too_slow") else result.rows)
 
 
 def _micros(result: Result) -> str:
-    return f"{1e6 * _per_row(result):,.0f}"
+    return f"{1e6 * per_row(result):,.0f}"
 
 
 def ablation(results: Iterable[Result], ours: str, ladder: Sequence[str], without: Sequence[str]) -> str:
@@ -205,17 +210,17 @@ def by_variant(results: list[Result], cell: Callable[[Result], str]) -> str:
     cells = {result.key: cell(result) for result in results}
     lines = [
         [stream + ("\\*" if run[0].rows >= LONG else ""), name, *(cells.get((stream, each, name), "") for each in variants)]
-        for stream, run in _grouped(results).items()
+        for stream, run in grouped(results).items()
         for name in dict.fromkeys(result.entrant for result in run)
     ]
     return table(["Stream", "", *variants], lines) if lines else ""
 
 
-def _grouped(results: list[Result]) -> dict[str, list[Result]]:
-    streams: dict[str, list[Result]] = {}
+def grouped(results: list[Result], by: str = "stream") -> dict[str, list[Result]]:
+    groups: dict[str, list[Result]] = {}
     for result in results:
-        streams.setdefault(result.stream, []).append(result)
-    return streams
+        groups.setdefault(getattr(result, by), []).append(result)
+    return groups
 
 
 def table(header: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
@@ -227,10 +232,15 @@ def number(value: float) -> str:
     return f"{value:.4g}" if math.isfinite(value) else "diverged"
 
 
-def put_between_marks(path: Path, text: str) -> None:
-    """Replace what lies between the marks of a document, and nothing else."""
-    document = path.read_text()
-    if document.count(BEGIN) != 1 or document.count(END) != 1:
-        raise ValueError(f"{path} needs the lines {BEGIN} and {END} once each, to know where the tables go")
-    before, rest = document.split(BEGIN)
-    path.write_text(f"{before}{BEGIN}\n\n{text}\n{END}{rest.split(END)[1]}")
+def marks(section: str) -> tuple[str, str]:
+    """The lines between which a document has a section."""
+    return f"<!-- {section}: begin -->", f"<!-- {section}: end -->"
+
+
+def put_between_marks(path: Path, text: str, section: str = SECTION) -> None:
+    """Replace what lies between the marks of a section, and nothing else."""
+    document, (begin, end) = path.read_text(), marks(section)
+    if document.count(begin) != 1 or document.count(end) != 1:
+        raise ValueError(f"{path} needs the lines {begin} and {end} once each, to know where the tables go")
+    before, rest = document.split(begin)
+    path.write_text(f"{before}{begin}\n\n{text}\n{end}{rest.split(end)[1]}")

@@ -9,11 +9,19 @@ from peers import Scored
 from scipy import special
 from streams import QUANTILE_LEVEL, Stream
 
-HEADLINE = {"classification": "log_loss", "regression": "mse", "quantile": "pinball", "counts": "deviance"}
+HEADLINE = {
+    "classification": "log_loss",
+    "regression": "mse",
+    "quantile": "pinball",
+    "counts": "deviance",
+    "classes": "log_loss",
+}
 """The score that a task is compared by."""
 
 LEAST_PROBABILITY = 1e-15
 LEAST_RATE = 1e-12
+SMOOTHED = 0.01
+"""How much of the uniform probabilities is mixed in for the second log loss, which does not judge by what was said to be 0."""
 
 
 def score(stream: Stream, scored: Scored) -> dict[str, float]:
@@ -31,6 +39,17 @@ def log_loss(y: np.ndarray, probability: np.ndarray) -> float:
     """Of P(+1); a probability nearer to 0 or 1 than 1e-15 counts as that, since one sure mistake would be infinite."""
     kept = np.clip(probability, LEAST_PROBABILITY, 1.0 - LEAST_PROBABILITY)
     return float(np.mean(-np.log(np.where(y > 0, kept, 1.0 - kept))))
+
+
+def log_loss_of_classes(y: np.ndarray, probability: np.ndarray) -> float:
+    """The same of several classes, whose probabilities are the columns."""
+    said = probability[np.arange(len(y)), y.astype(np.intp)]
+    return float(np.mean(-np.log(np.clip(said, LEAST_PROBABILITY, 1.0))))
+
+
+def _smoothed(probability: np.ndarray) -> np.ndarray:
+    classes = probability.shape[1] if probability.ndim == 2 else 2
+    return (1.0 - SMOOTHED) * probability + SMOOTHED / classes
 
 
 def pinball(y: np.ndarray, quantile: np.ndarray) -> float:
@@ -52,6 +71,12 @@ def intervals(y: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> dict[str, 
 _TASKS = {
     "classification": lambda y, prediction, scored: {
         "log_loss": log_loss(y, scored.probability[: len(y)]),
+        "smoothed": log_loss(y, _smoothed(scored.probability[: len(y)])),
+        "error": float(np.mean(prediction != y)),
+    },
+    "classes": lambda y, prediction, scored: {
+        "log_loss": log_loss_of_classes(y, scored.probability[: len(y)]),
+        "smoothed": log_loss_of_classes(y, _smoothed(scored.probability[: len(y)])),
         "error": float(np.mean(prediction != y)),
     },
     "regression": lambda y, prediction, scored: {"mse": float(np.mean(np.square(prediction - y)))},

