@@ -18,6 +18,7 @@ from streams import QUANTILE_LEVEL, Stream
 
 import onlinevi as ovi
 from onlinevi.ewa import AdaHedge, Pool
+from onlinevi.learners import for_classes
 from onlinevi.learners.default import recipe
 
 Pass: TypeAlias = Callable[[Stream], ovi.Trace]
@@ -69,7 +70,7 @@ def progressive(run: Pass, stream: Stream) -> Scored:
 
 def default(stream: Stream) -> ovi.Trace:
     if stream.task == "classes":
-        return one_pass(ovi.OneVsRest(ovi.Auto(ovi.Logistic()), known=stream.classes), stream)
+        return one_pass(for_classes(ovi.Auto(ovi.Logistic()), stream.classes), stream)
     return ovi.auto(stream.X, stream.y, loss=LOSSES[stream.task])
 
 
@@ -116,12 +117,13 @@ def on_rows(stream: Stream, inputs: ovi.Inputs) -> ovi.Trace:
     return ovi.auto(stream.X, stream.y, loss=LOSSES[stream.task], inputs=inputs)
 
 
-def pooling(stream: Stream, vary: Callable[[Pool], Pool]) -> ovi.Trace:
-    """The default with other learners."""
+def in_part(stream: Stream, vary: Callable[[Pool], Pool], *, recalibrated: bool = True) -> ovi.Trace:
+    """The default with other learners, or with its probabilities as they are pooled."""
     learner, dim, is_sparse = ovi.Auto(loss=LOSSES[stream.task]), stream.X.shape[1], sparse.issparse(stream.X)
-    prepared = learner.inputs.dim_out(dim)
-    pool = vary(recipe.pool(learner.loss, prepared, sparse=is_sparse, missing=False))
-    varied: ovi.Learner = ovi.Prepare(learner.inputs, pool)
+    core = recipe.core(recipe.Chosen(learner.loss, learner.effort, sparse=is_sparse), learner.inputs.dim_out(dim))
+    bends = isinstance(core, ovi.Recalibrate)
+    pool = vary(core.inner if bends else core)
+    varied: ovi.Learner = ovi.Prepare(learner.inputs, ovi.Recalibrate(pool) if bends and recalibrated else pool)
     if learner.loss.target != "classes":
         varied = ovi.Calibrate(ovi.Calibration(learner.coverage), varied)
     return one_pass(varied, stream)
@@ -134,9 +136,25 @@ def alone(stream: Stream, step: Callable[[float], ovi.Rule], family: ovi.Family)
     return ovi.learn(X, stream.y, loss=LOSSES[stream.task], rule=rule, family=family, average=False)
 
 
-def with_learners(change: Callable[[ovi.Linear], ovi.Linear | None], pool: Pool) -> Pool:
-    """Each learner changed; None leaves it out."""
-    return replace(pool, learners=[new for new in map(change, pool.learners) if new is not None])
+def with_leaves(change: Callable[[ovi.Linear], ovi.Linear | None], pool: Pool) -> Pool:
+    """Each leaf changed, those behind a map too; None leaves it out."""
+    learners = []
+    for learner in pool.learners:
+        if isinstance(learner, ovi.Linear):
+            learners.append(change(learner))
+        elif any(change(leaf) for leaf in learner.inner.learners):
+            learners.append(replace(learner, inner=with_leaves(change, learner.inner)))
+    return replace(pool, learners=[learner for learner in learners if learner is not None])
+
+
+def without_map(kinds: tuple[type, ...], pool: Pool) -> Pool:
+    """The learners but those on features of these maps."""
+    kept = [learner for learner in pool.learners if not (isinstance(learner, ovi.Expand) and isinstance(learner.map, kinds))]
+    return replace(pool, learners=kept)
+
+
+def _as_it_is(pool: Pool) -> Pool:
+    return pool
 
 
 def _explicit(learner: ovi.Linear) -> ovi.Linear:
@@ -155,11 +173,6 @@ def _not_robust(learner: ovi.Linear) -> ovi.Linear:
     return replace(learner, loss=replace(learner.loss, robust=None))
 
 
-def _one_prior(pool: Pool) -> Pool:
-    stds = sorted({learner.family.prior_std[-1] for learner in pool.learners})
-    return with_learners(lambda learner: learner if learner.family.prior_std[-1] == stds[1] else None, pool)
-
-
 # From the paper's step to the default, one part after the other.
 LADDER: dict[str, Pass] = {
     "explicit": partial(alone, step=ovi.NGVI, family=ovi.MeanField(box=None)),
@@ -170,18 +183,22 @@ LADDER: dict[str, Pass] = {
 # The default without one of its parts; the last rung of the ladder is the one without scaling.
 WITHOUT: dict[str, Pass] = {
     "no squash": partial(on_rows, inputs=ovi.Inputs(squash=None)),
-    "explicit steps": partial(pooling, vary=partial(with_learners, _explicit)),
-    "no covariance": partial(pooling, vary=partial(with_learners, _mean_field)),
-    "no forgetting": partial(pooling, vary=partial(with_learners, _remembering)),
-    "one prior": partial(pooling, vary=_one_prior),
+    "explicit steps": partial(in_part, vary=partial(with_leaves, _explicit)),
+    "no covariance": partial(in_part, vary=partial(with_leaves, _mean_field)),
+    "no forgetting": partial(in_part, vary=partial(with_leaves, _remembering)),
+    "no maps": partial(in_part, vary=partial(without_map, (ovi.FeatureMap,))),
+    "no splines": partial(in_part, vary=partial(without_map, (ovi.Splines,))),
+    "no products": partial(in_part, vary=partial(without_map, (ovi.Products,))),
+    "no hinges": partial(in_part, vary=partial(without_map, (ovi.Relu,))),
+    "no waves": partial(in_part, vary=partial(without_map, (ovi.Fourier,))),
 }
-NOT_ROBUST = {"not robust": partial(pooling, vary=partial(with_learners, _not_robust))}
+NOT_RECALIBRATED = {"not recalibrated": partial(in_part, vary=_as_it_is, recalibrated=False)}
+NOT_ROBUST = {"not robust": partial(in_part, vary=partial(with_leaves, _not_robust))}
+OF_TASK = {"classification": NOT_RECALIBRATED} | dict.fromkeys(NUMBERS, NOT_ROBUST)
 
 DEFAULT: dict[str, dict[str, Entrant]] = {task: {OURS: partial(progressive, default)} for task in (*LOSSES, "classes")}
 BOTH_DEFAULTS = {task: {**entrants, BEFORE: partial(progressive, before)} for task, entrants in DEFAULT.items()}
 ABLATION: dict[str, dict[str, Entrant]] = {
-    task: {
-        name: partial(progressive, run) for name, run in (LADDER | WITHOUT | (NOT_ROBUST if task in NUMBERS else {})).items()
-    }
+    task: {name: partial(progressive, run) for name, run in (LADDER | WITHOUT | OF_TASK.get(task, {})).items()}
     for task in LOSSES
 }

@@ -30,7 +30,7 @@ from bent_peers import BENT_PEERS, is_here
 from bent_streams import ALSO_FIRST, BENT_BASES, BENT_HELD_OUT, variants_of
 from held_out import HELD_OUT
 from ledger import Key, Ledger, Result
-from ours import ABLATION, BEFORE, BOTH_DEFAULTS, LADDER, NOT_ROBUST, OURS, WITHOUT
+from ours import ABLATION, BEFORE, BOTH_DEFAULTS, LADDER, NOT_RECALIBRATED, NOT_ROBUST, OURS, WITHOUT
 from peers import PEERS, Scored
 from quality_tables import put_between_marks
 from scores import score
@@ -147,7 +147,7 @@ def _first_tables(ledger: Ledger) -> str:
         quality_tables.report(compared, OURS, FIRST.names),
         bent_tables.against(quality_tables.pairs(compared, OURS, FIRST.names), by_key, BEFORE, "###"),
         quality_tables.comparison("### Streams held out", held_out, OURS, FIRST.names),
-        quality_tables.ablation(parts, OURS, list(LADDER), [*WITHOUT, *NOT_ROBUST]),
+        quality_tables.ablation(parts, OURS, list(LADDER), [*WITHOUT, *NOT_ROBUST, NOT_RECALIBRATED]),
     ]
     return "\n".join(section for section in sections if section) if results else ""
 

@@ -97,6 +97,10 @@ class Learner(ABC, Generic[S]):
     def restore(self, stored: Stored) -> S:
         """The state that was described."""
 
+    def among_many(self) -> Learner[S]:
+        """This learner as one of several that each tell a class from the rest: there are as many of it as classes."""
+        return self
+
     # --- what is made of it
 
     def as_widened(self, state: S) -> Learner[S]:

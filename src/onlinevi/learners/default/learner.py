@@ -97,6 +97,7 @@ class Auto(Learner[AutoState]):
     coverage: float = 0.9
     effort: Effort = "default"
     lags: int = 0
+    one_of_many: bool = False
 
     def __post_init__(self) -> None:
         if self.effort not in get_args(Effort):
@@ -112,10 +113,13 @@ class Auto(Learner[AutoState]):
             raise ValueError("the default needs the intercept: leave it on in inputs")
         _ = Calibration(self.coverage)
 
+    def among_many(self) -> Auto:
+        return replace(self, one_of_many=True)
+
     def init(self, dim: int, horizon: int | None = None, *, sparse: bool = False) -> AutoState:
         """The state before the first event. ``sparse`` says that rows will be sparse: then many columns cost nothing."""
         self.inputs.init(dim)  # refuses a number of columns that is none
-        chosen = recipe.Chosen(self.loss, self.effort, self.lags, sparse=sparse, missing=self.inputs.missing)
+        chosen = recipe.Chosen(self.loss, self.effort, self.lags, self.one_of_many, sparse, self.inputs.missing)
         made_of = _composed(self, recipe.core(chosen, self.inputs.dim_out(dim)))
         return AutoState(made_of, made_of.init(dim))
 

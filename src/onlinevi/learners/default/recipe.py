@@ -77,6 +77,13 @@ BENT_CLASSES = (
     View(Fourier(100), (Member(1.0, 0.999),), WAVES),
     View(Fourier(100, scale=3.0), (Member(4.0, 1.0),), WAVES),
 )
+BENT_ONE_OF_MANY = (
+    View(Splines(), (Member(4.0, 0.999),), 100),
+    View(Products(), (Member(4.0, 0.999),), 16),
+    View(Relu(100), (Member(4.0, 0.999),), WAVES),
+    View(Fourier(100), (Member(1.0, 0.999),), WAVES),
+)
+"""Where there are as many of these pools as classes."""
 BENT_NUMBERS = (
     View(Splines(), (Member(1.0, 1.0), Member(0.3, 0.999), Member(1.0, 0.99)), 100),
     View(Products(), (Member(0.3, 1.0), Member(0.3, 0.999)), 16),
@@ -105,6 +112,7 @@ class Chosen:
     loss: Loss
     effort: Effort
     lags: int = 0
+    one_of_many: bool = False
     sparse: bool = False
     missing: bool = False
 
@@ -122,7 +130,9 @@ class Chosen:
 def core(chosen: Chosen, dim: int) -> Pool | Recalibrate:
     """What the default makes of prepared rows of ``dim`` columns, the intercept first: a pool, its probabilities set right."""
     pooled = pool(chosen, dim)
-    return Recalibrate(pooled) if pooled.settled and chosen.effort != "light" else pooled
+    # Of several classes the coupling sets probabilities right.
+    bends = pooled.settled and chosen.effort != "light" and not chosen.one_of_many
+    return Recalibrate(pooled) if bends else pooled
 
 
 @lru_cache(maxsize=64)
@@ -155,7 +165,7 @@ def linear(chosen: Chosen, dim: int) -> list[Linear]:
 
 def bent(chosen: Chosen, dim: int) -> list[Learner[Any]]:
     """Learners on features of the columns, each map with a pool of its own."""
-    views = [*(BENT_NUMBERS if chosen.numbers else BENT_CLASSES)]
+    views = [*(BENT_NUMBERS if chosen.numbers else BENT_ONE_OF_MANY if chosen.one_of_many else BENT_CLASSES)]
     if chosen.effort == "most":
         views += MORE_NUMBERS if chosen.numbers else MORE_CLASSES
     fitting = [view for view in views if dim - 1 <= view.most_columns]

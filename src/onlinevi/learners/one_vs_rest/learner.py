@@ -268,7 +268,9 @@ class OneVsRest(Learner[OneVsRestState]):
 
 def for_classes(learner: Learner[Any], number: int, *, grows: bool = True) -> Learner[Any]:
     """The learner that tells so many classes apart: itself, where there are two or it does so already, else one a class."""
-    return learner if number <= 2 or isinstance(learner, OneVsRest) else OneVsRest(learner, number, grows=grows)
+    if number <= 2 or isinstance(learner, OneVsRest):
+        return learner
+    return OneVsRest(learner.among_many(), number, grows=grows)
 
 
 def _columns(scores: Sequence[Vector], count: int) -> Vector:
