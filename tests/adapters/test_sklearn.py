@@ -118,7 +118,7 @@ def test_the_default_is_auto_to_the_bit(model: Any) -> None:
 @pytest.mark.compiled
 def test_the_defaults_probability_is_the_mean_of_its_learners() -> None:
     X, _, names = rows(30)  # few rows: the spread is wide, and must be counted once
-    model = OnlineVIClassifier().fit(X, names == "ash")
+    model = OnlineVIClassifier(effort="light").fit(X, names == "ash")
     state, new = model.state_, X + np.std(X, axis=0)
     Z = model.learner_.inputs.apply(state.inputs, new)
     each = [own.plan.family.predict(own.belief, Z) for own in state.pooled.learners]

@@ -41,7 +41,11 @@ LEARNERS = [
     ovi.Calibrate(ovi.Calibration(), ovi.Prepare(ovi.Inputs(), NUMBERS)),
     ovi.Pool([LINEAR, replace(LINEAR, discount=0.9)], rate=1.0),
     ovi.Prepare(ovi.Inputs(), ovi.Expand(ovi.Fourier(6), NUMBERS)),
+    ovi.Pool([LINEAR, ovi.Expand(ovi.Relu(3), ovi.Pool([LINEAR], rate=1.0), intercept=False)], rate=1.0),
+    ovi.Lag(replace(LINEAR, loss=ovi.Squared()), 2),
+    ovi.Recalibrate(ovi.Pool([replace(LINEAR, loss=ovi.Logistic())], rate=1.0, share=1e-3, pool="probability")),
     ovi.Auto(ovi.Squared()),
+    ovi.Auto(ovi.Logistic(), lags=1),
 ]
 
 

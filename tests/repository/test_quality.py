@@ -225,19 +225,34 @@ def test_a_refused_row_is_said_and_not_scored():
 
 @pytest.mark.parametrize("loss", ours.LOSSES.values(), ids=ours.LOSSES)
 def test_each_variation_takes_out_its_part_and_no_other(loss):
-    pool = recipe.pool(loss, 5, sparse=False, missing=False)
+    pool = recipe.pool(recipe.Chosen(loss, "default"), 5)
+
+    def leaves(of):
+        return [leaf for own in of.learners for leaf in (leaves(own.inner) if isinstance(own, ovi.Expand) else [own])]
+
     without = {name: run.keywords["vary"](pool) for name, run in ours.WITHOUT.items() if "vary" in run.keywords}
-    assert all(isinstance(learner.rule, ovi.NGVI) for learner in without["explicit steps"].learners)
-    assert all(isinstance(learner.family, ovi.MeanField) for learner in without["no covariance"].learners)
-    assert {learner.discount for learner in without["no forgetting"].learners} == {1.0}
-    assert len({learner.family.prior_std for learner in without["one prior"].learners}) == 1
-    assert len(without["explicit steps"].learners) == len(without["no covariance"].learners) == len(pool.learners)
-    discounts = [learner.discount for learner in pool.learners]
-    assert len(without["no forgetting"].learners) * len(set(discounts)) == len(pool.learners)
+    assert all(isinstance(leaf.rule, ovi.NGVI) for leaf in leaves(without["explicit steps"]))
+    assert all(isinstance(leaf.family, ovi.MeanField) for leaf in leaves(without["no covariance"]))
+    assert {leaf.discount for leaf in leaves(without["no forgetting"])} == {1.0}
+    assert len(leaves(without["explicit steps"])) == len(leaves(without["no covariance"])) == len(leaves(pool))
+    kept = [leaf for leaf in leaves(pool) if leaf.discount == 1.0]
+    assert len(leaves(without["no forgetting"])) == len(kept) < len(leaves(pool))
+    maps = {type(own.map) for own in pool.learners if isinstance(own, ovi.Expand)}
+    assert without["no maps"].learners == tuple(recipe.linear(recipe.Chosen(loss, "default"), 5))
+    for name, kind in {"splines": ovi.Splines, "products": ovi.Products, "hinges": ovi.Relu, "waves": ovi.Fourier}.items():
+        assert {type(own.map) for own in without[f"no {name}"].learners if isinstance(own, ovi.Expand)} == maps - {kind}
     if isinstance(loss, ovi.Squared):
-        assert all(learner.loss.robust is not None for learner in pool.learners)
+        assert all(leaf.loss.robust is not None for leaf in leaves(pool))
         plain = ours.NOT_ROBUST["not robust"].keywords["vary"](pool)
-        assert all(learner.loss.robust is None for learner in plain.learners)
+        assert all(leaf.loss.robust is None for leaf in leaves(plain))
+
+
+@pytest.mark.compiled
+def test_what_is_not_recalibrated_is_the_pool_alone():
+    given = stream("classification", rows=60)
+    bare = ours.NOT_RECALIBRATED["not recalibrated"](given)
+    assert isinstance(bare.state.inner, ovi.learners.PoolState)
+    assert np.isfinite(bare.prediction).all()
 
 
 # --- resuming

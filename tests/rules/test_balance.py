@@ -103,9 +103,9 @@ def test_no_learner_of_the_default_needs_many_evaluations(loss: ovi.Loss, monkey
     y = np.sign(signal + rng.logistic(size=40))
     if loss.target != "classes":
         y = rng.poisson(np.exp(np.minimum(signal, 3.0))) if loss.target == "counts" else signal + rng.standard_normal(40)
-    of_recipe = recipe.pool(ovi.Poisson() if loss.target == "counts" else ovi.Logistic(), dim, sparse=False, missing=False)
-    for learner in of_recipe.learners:
-        if learner.discount in (1.0, 0.7):
+    chosen = recipe.Chosen(ovi.Poisson() if loss.target == "counts" else ovi.Logistic(), "light")
+    for learner in recipe.linear(chosen, dim):
+        if learner.discount in (1.0, 0.95):
             one, calls = replace(learner, loss=again), 0
             one.update_many(one.init(dim), X, y)
             most.append(calls / 40)

@@ -191,7 +191,7 @@ def test_defaults_merge_learner_by_learner(shop: Path) -> None:
     two = run("two.ovi", "--rows", "40:70", "--prepare-like", "one.ovi", rule="auto")
     merged = merge("one.ovi", "two.ovi")
     assert merged.state.count == 70
-    (pool,), parts = merged.state.deciders(), [job.state.deciders()[0] for job in (one, two)]
+    pool, parts = merged.state.pooled, [job.state.pooled for job in (one, two)]
     np.testing.assert_allclose(pool.losses, sum(part.losses for part in parts))
     assert pool.weights.sum() == pytest.approx(1.0)
     assert main(["predict", "merged.ovi", "rows.csv"]) == 0

@@ -186,11 +186,17 @@ class _Component(NamedTuple):
 
 
 def _components(source: Any) -> list[_Component]:
-    """The Gaussians that a belief is a mixture of: KL(Σ w·q‖Σ p·π) ≤ Σ w·(ln(w/p) + KL(q‖π))."""
+    """The Gaussians that a belief is a mixture of: KL(Σ w·q‖Σ p·π) ≤ Σ w·(ln(w/p) + KL(q‖π)).
+
+    Of a pool that has learners on features beside those on the columns, the belief is that of the latter.
+    """
     state = decider(source)
     if state.alone() is not None:
         return [_component(state, 1.0, 1.0)]
-    parts = zip(state.learners, state.weights.tolist(), np.exp(state.plan.log_prior).tolist(), strict=True)
+    alike = [k for k, own in enumerate(state.learners) if own.space == state.space and own.alone() is not None]
+    weights, before = state.weights[alike], np.exp(state.plan.log_prior)[alike]
+    weights = weights / weights.sum() if weights.sum() > 0.0 else before / before.sum()
+    parts = zip([state.learners[k].alone() for k in alike], weights.tolist(), (before / before.sum()).tolist(), strict=True)
     return [_component(*part) for part in parts if part[1] > 0.0]
 
 

@@ -235,6 +235,11 @@ class Wrapped(Named):
         """The features that the weights are weights of, where a map makes them of columns (``Expand``); else None."""
         return self.inner.space
 
+    @property
+    def begun(self) -> int:
+        """How many columns its rows had at the first, as far as anything depends on it: maps do, the others do not."""
+        return int(self.inner.begun)
+
     def with_inputs(self, inputs: Any) -> Any:
         """The same state with the moments of another run."""
         return replace(self, inner=self.inner.with_inputs(inputs))  # type: ignore[type-var]

@@ -157,7 +157,7 @@ def choose(
             raise ValueError(f'family={family}: rule="auto" chooses its families itself; leave family out, or give a rule')
         if expand is not None:
             raise ValueError(f'expand={expand}: rule="auto" chooses its columns itself; leave expand out, or give a rule')
-        return Auto(loss, inputs, effort=effort, lags=lags, **({} if coverage is None else {"coverage": coverage}))
+        return Auto(loss, inputs, Auto.coverage if coverage is None else coverage, effort, lags)
     check_of_auto(effort, lags)
     own = rule_of(rule)
     if family is None and own.takes_any_unit:

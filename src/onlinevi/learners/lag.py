@@ -32,6 +32,10 @@ class LagState(Wrapped):
         return int(self.inner.width) - len(self.last)
 
     @property
+    def begun(self) -> int:
+        return int(self.inner.begun) - len(self.last)
+
+    @property
     def space(self) -> str:
         """What weights are weights of, in words."""
         return f"the columns and the last {len(self.last)} labels"
@@ -52,8 +56,8 @@ class Lag(Learner[LagState]):
     >>> leaf = ovi.Linear(ovi.Squared(), ovi.Implicit(), ovi.FullCovariance(prior_std=10.0, box=None))
     >>> for learner in (leaf, ovi.Lag(leaf, 2)):
     ...     print(f"{learner.update_many(learner.init(1), np.ones((500, 1)), y)[0].average_loss:.0f}")
-    81
-    1
+    74
+    20
     """
 
     inner: Learner[Any]

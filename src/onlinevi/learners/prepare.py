@@ -29,6 +29,10 @@ class PrepareState(Wrapped):
     def width(self) -> int:
         return self.moments.dim
 
+    @property
+    def begun(self) -> int:
+        return int(self.inner.begun) - (int(self.inner.width) - self.width)
+
     def with_inputs(self, inputs: InputState) -> PrepareState:
         return replace(self, moments=inputs)
 

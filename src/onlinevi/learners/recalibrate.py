@@ -89,7 +89,7 @@ class Recalibrate(Learner[RecalibrateState]):
     >>> for learner in (pool, ovi.Recalibrate(pool)):
     ...     print(f"{learner.update_many(learner.init(1), X, y)[0].average_loss:.2f}")
     0.44
-    0.42
+    0.41
     """
 
     inner: Pool

@@ -336,6 +336,11 @@ class State(Named):
         return self.plan.dim
 
     @property
+    def begun(self) -> int:
+        """As many: nothing depends on how many there were at first."""
+        return self.plan.dim
+
+    @property
     def space(self) -> None:
         """None: its weights are those of its rows' columns."""
 

@@ -88,6 +88,8 @@ class Job:
         self.on_rows = on_rows
         self.prepared_by: InputState | None = None
         """Moments of another run, which stay as they are."""
+        self.begun_with: int | None = None
+        """How many columns that run had at its first row: what maps make of columns may depend on it."""
         self.before: tuple[Origin, ...] = ()
         """What it had learned from when it began, where it went on from a model."""
         self.merged: tuple[Origin, ...] = ()
@@ -176,7 +178,9 @@ class Job:
         """The learner, as wide as the next row."""
         if self.state is None:
             moments = joined(InputState.start(0), self.schema, width) if self.prepared_by is None else self.prepared_by
-            self.state = begin(self.learner, width, moments, sparse=self.schema.sparse)
+            first = width if self.begun_with is None else min(self.begun_with, width)
+            begun = begin(self.learner, first, sparse=self.schema.sparse)
+            self.state = (begun if first == width else self.learner.widen(begun, width)).with_inputs(moments)
         elif width > self.state.inputs.dim:
             moments = joined(self.state.inputs, self.schema, width)
             self.state = self.learner.widen(self.state, width).with_inputs(moments)

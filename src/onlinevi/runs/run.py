@@ -146,7 +146,7 @@ class Run:
             if was != now:
                 raise ValueError(f"{settings.prepare_like} was made with {name}={was!r}, not {now!r}: its columns are others")
         job = Job(settings, model.schema, rejected=rejected)
-        job.prepared_by = model.state.inputs
+        job.prepared_by, job.begun_with = model.state.inputs, model.state.begun
         if absent := absent_columns(job, self.stream):
             raise ValueError(f"{self.places.source} lacks columns of {settings.prepare_like}: {', '.join(absent)}")
         return job

@@ -80,7 +80,11 @@ class Auto(Learner[AutoState]):
     ``loss`` says what is to be predicted: ``Logistic()`` or ``Hinge()`` classes ±1, ``Squared()`` numbers, ``Absolute()`` or
     ``Pinball(0.9)`` medians and quantiles, ``Poisson()`` counts. ``coverage`` is that of the intervals of numbers and counts.
     For missing values set ``inputs=Inputs(missing=True)``. It is ``Calibrate(Prepare(inputs, Pool(…)))`` for numbers, and
-    ``Prepare(inputs, Pool(…))`` for two classes; rows with more columns than before widen it by themselves.
+    ``Prepare(inputs, Recalibrate(Pool(…)))`` for two classes; rows with more columns than before widen it by themselves.
+
+    ``effort`` is how much an event may cost: "light" draws straight boundaries, "default" bent ones too, by learners on
+    splines, products, hinges and waves of the columns, "most" has more of these. ``lags`` past labels are columns too, for
+    streams in time order. ``one_of_many`` says that it tells one class from the rest beside others, with fewer learners.
 
     >>> import numpy as np, onlinevi as ovi
     >>> rng = np.random.default_rng(0)

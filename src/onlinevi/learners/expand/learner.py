@@ -33,6 +33,10 @@ class ExpandState(Wrapped):
     def width(self) -> int:
         return self.features.dim
 
+    @property
+    def begun(self) -> int:
+        return self.features.start + self.features.intercept
+
     def widened(self, dim: int) -> ExpandState:
         """For rows with further columns at the end: their features come last, and their weights are at the prior."""
         wide = self.space.widened(dim)

@@ -108,6 +108,11 @@ class PoolState(Named):
         return self.dim
 
     @property
+    def begun(self) -> int:
+        """How many columns its rows had at the first, as far as anything depends on it."""
+        return min(int(own.begun) for own in self.learners)
+
+    @property
     def space(self) -> Any:
         """What ``mean`` and ``std`` are of: the columns, None, or the features of a map, as the first learner's are.
 

@@ -188,6 +188,11 @@ class Pool(Learner[PoolState]):
         )
         before = plan.start() if start is None else start.array
         array = before + sum(state.array - before for state in states)
+        weights = plan.parts["weights"]
+        with np.errstate(divide="ignore"):  # of a learner that some shard has given up
+            levels, start_levels = [np.log(state.array[weights]) for state in states], np.log(before[weights])
+        if weights.stop > weights.start:
+            array[weights] = normalised(start_levels + sum(level - start_levels for level in levels))
         events = [state.count - int(before[mixing.COUNT]) for state in states]
         for name in ("shifts", "residual_sizes"):
             if any(events):
