@@ -24,6 +24,9 @@ os.environ["ONLINEVI_ENGINE"] = "interpreted"
 # Tests start Python by the dozen: where no bytecode is kept, each start reads the whole package anew.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
+# For matrices as small as these a second thread spins and waits; before numpy is imported, here and in what tests start.
+os.environ["OPENBLAS_NUM_THREADS"] = "1"
+
 # The compiler colours the message of every type that does not fit, and most are never shown; before numba is imported.
 os.environ["NUMBA_DISABLE_ERROR_MESSAGE_HIGHLIGHTING"] = "1"
 
