@@ -61,6 +61,21 @@ def river_pass(X: Any, y: np.ndarray, *, scaled: bool = False) -> Work:
     return Work(len(y), run)
 
 
+def forest_pass(X: Any, y: np.ndarray) -> Work:
+    """River's adaptive random forest of ten trees, in the same way."""
+    from river.forest import ARFClassifier
+
+    stream = list(zip(dicts(X), (y > 0).tolist(), strict=True))
+
+    def run() -> None:
+        model = ARFClassifier(seed=0)
+        for x, label in stream:
+            model.predict_proba_one(x)
+            model.learn_one(x, label)
+
+    return Work(len(y), run)
+
+
 def numpy_pass(X: np.ndarray, y: np.ndarray) -> Work:
     """SVB with the hinge loss, a row at a time in numpy."""
     return Work(len(y), lambda: numpy_svb(X, y))
