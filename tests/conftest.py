@@ -24,7 +24,7 @@ os.environ["ONLINEVI_ENGINE"] = "interpreted"
 # Tests start Python by the dozen: where no bytecode is kept, each start reads the whole package anew.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
-# For matrices as small as these a second thread spins and waits; before numpy is imported, here and in what tests start.
+# A second thread waits in circles for matrices as small as these; before numpy is imported, here and in the processes of tests.
 os.environ["OPENBLAS_NUM_THREADS"] = "1"
 
 # The compiler colours the message of every type that does not fit, and most are never shown; before numba is imported.
@@ -42,13 +42,14 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 @pytest.fixture(autouse=True)
 def engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """The engine that a test runs on."""
-    from helpers import quick_losses
+    from helpers import quick_losses, small_default
 
     from onlinevi.engine import using_engine
 
     name = "compiled" if request.node.get_closest_marker("compiled") else "interpreted"
     monkeypatch.setenv("ONLINEVI_ENGINE", name)
-    with using_engine(name), quick_losses.of_tests(wanted=name == "interpreted"):
+    slow = name == "interpreted"
+    with using_engine(name), quick_losses.of_tests(wanted=slow), small_default.of_tests(wanted=slow):
         yield
 
 
