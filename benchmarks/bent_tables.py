@@ -12,7 +12,7 @@ from quality_tables import CLOSE, TITLES, Pair, grouped, headline, number, pairs
 
 SECTION = "bent"
 REASONS: dict[str, str] = {
-    "phoneme": "the classes lie in small islands, which a hundred hinges and waves blur; less so with `effort="most"`",
+    "phoneme": "the classes lie in small islands, which a hundred hinges and waves blur; less so with effort most",
     "rbf": "moving clouds in ten columns: as phoneme",
     "splice": "287 columns of 0 and 1: it is pairs of these that tell, and products end at 60 columns",
     "ring": "two round clouds about nearly one centre: naive Bayes is the truth there",

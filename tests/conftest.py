@@ -24,7 +24,7 @@ os.environ["ONLINEVI_ENGINE"] = "interpreted"
 # Tests start Python by the dozen: where no bytecode is kept, each start reads the whole package anew.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
-# A second thread waits in circles for matrices as small as these; before numpy is imported, here and in the processes of tests.
+# For matrices as small as these a second thread spins and waits; before numpy is imported, here and in what tests start.
 os.environ["OPENBLAS_NUM_THREADS"] = "1"
 
 # The compiler colours the message of every type that does not fit, and most are never shown; before numba is imported.

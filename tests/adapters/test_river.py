@@ -234,7 +234,7 @@ def test_names_stand_for_objects() -> None:
 def test_auto_behind_it() -> None:
     X = np.array(ROWS[:30])
     model = learned(OnlineVIRegressor(**FILLED), DICTS[:30], NUMBERS[:30])
-    learner = ovi.Auto(loss=ovi.Squared())
+    learner = ovi.Auto(loss=ovi.Squared(), effort="light")
     state, _ = learner.update_many(learner.init(3), X, NUMBERS[:30])
     assert model.predict_one(DICTS[70]) == learner.forecast(state, ROWS[70]).mean
     model.learn_one({"a": 1.0, "new": "word"}, 1e6)

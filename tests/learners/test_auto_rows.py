@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from helpers.autos import BLOCKS, NUMBERS, OFFSETS, UNITS, finite, kind, run, same, stream
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy import sparse
@@ -224,6 +224,7 @@ SCALES = st.sampled_from([0.0, 1e-100, 1e-8, 1.0, 1e8, 1e100])
     arrays(float, (12, 3), elements=SCALES),
     st.sampled_from([ovi.Squared(), ovi.Logistic(), ovi.Poisson(), ovi.Pinball(0.9)]),
 )
+@example(np.full((12, 3), 1e-250), np.full((12, 3), 1e100), ovi.Squared())  # squares of labels are all but 0
 @settings(max_examples=60)
 def test_no_stream_makes_it_diverge(values: np.ndarray, scales: np.ndarray, loss: ovi.Loss) -> None:
     X, y = (values * scales)[:, :2], (values * scales)[:, 2]

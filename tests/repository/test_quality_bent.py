@@ -18,6 +18,7 @@ from ledger import Ledger, Result
 from streams import Stream
 
 import onlinevi as ovi
+from onlinevi.learners import for_classes
 
 
 def stream(task, y, columns=2):
@@ -203,7 +204,7 @@ def test_ours_of_several_classes_predicts_as_the_library_does(entrant):
     scored = ours.BOTH_DEFAULTS["classes"][entrant](given)
     np.testing.assert_allclose(scored.probability.sum(axis=1), 1.0)
     if entrant == ours.OURS:
-        learner = ovi.OneVsRest(ovi.Auto(ovi.Logistic()), known=3)
+        learner = for_classes(ovi.Auto(ovi.Logistic()), 3)
         _, trace = learner.update_many(learner.init(3), given.X, given.y)
         assert scores.score(given, scored)["log_loss"] == pytest.approx(trace.average_loss[-1])
 

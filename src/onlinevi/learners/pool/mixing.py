@@ -24,8 +24,9 @@ SCALE, POWER, ADAPTIVE, SHARE, LEVEL, KNOWN, CHI_SQUARE = range(7)
 WITHIN, BETWEEN = 3, 4
 PLAYED = 5
 
-GREATEST_RATE = 1e300
-"""While nothing has been paid for weighing, the adaptive rate has no bound: the best learners so far take all the weight."""
+GREATEST_RATE, LEAST_GAP = 1e300, 1e-290
+"""While nothing has been paid for weighing, the adaptive rate has no bound: the best learners so far take all the weight. So it
+is where labels are below 1e-145, and their squares all but 0."""
 
 
 LARGEST = 1e300
@@ -205,7 +206,7 @@ def mix(
 
 def hedge_rate(number: int, gap: Real) -> Real:
     """AdaHedge's: ln N / Σ gaps."""
-    return ns.log(max(number, 2)) / gap if gap > 0.0 else GREATEST_RATE
+    return ns.log(max(number, 2)) / gap if gap > LEAST_GAP else GREATEST_RATE
 
 
 def lag_behind(lags: Any, totals: Any) -> None:
