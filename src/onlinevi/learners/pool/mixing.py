@@ -25,8 +25,8 @@ WITHIN, BETWEEN = 3, 4
 PLAYED = 5
 
 GREATEST_RATE, LEAST_GAP = 1e300, 1e-290
-"""While nothing has been paid for weighing, the adaptive rate has no bound: the best learners so far take all the weight. So it
-is where labels are below 1e-145, and their squares all but 0."""
+"""While nothing has been paid for weighing, the adaptive rate has no bound: the best learners so far take all the weight. So
+it is where labels are below 1e-145, and their squares all but 0."""
 
 
 LARGEST = 1e300
