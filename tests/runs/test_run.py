@@ -104,6 +104,27 @@ def test_what_is_asked_wrongly_is_answered(rows: Path, tmp_path: Path, capsys: p
         assert answer in capsys.readouterr().err
 
 
+def test_effort_and_lags_reach_the_default(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_rows(tmp_path / "rows.csv", 40)
+    call = ["run", str(tmp_path / "rows.csv"), "--target", "sold", "--checkpoint", str(tmp_path / "model.ovi")]
+    assert main([*call, "--effort", "light", "--lags", "1"]) == 0
+    job = load_job(tmp_path / "model.ovi")
+    assert isinstance(job.learner, ovi.Auto)
+    assert (job.learner.effort, job.learner.lags) == ("light", 1)
+    assert [type(own).__name__ for own in job.state.pooled.learners].count("LagState") == 1
+    capsys.readouterr()
+    assert main(["info", str(tmp_path / "model.ovi")]) == 0
+    assert "effort light, lags 1 labels" in capsys.readouterr().out
+    for more, message in [
+        (["--rule", "svb", "--effort", "light"], "effort='light': how much the default does"),
+        (["--rule", "svb", "--lags", "1"], "lags=1: the default takes past labels"),
+        (["--lags", "1", "--delay", "2"], "lags=1 with delay=2"),
+        (["--lags", "-1"], "needs a number of past labels"),
+    ]:
+        assert main([*call, "--overwrite", *more]) == 2
+        assert message in capsys.readouterr().err
+
+
 def test_curves_stay_short_and_end_at_the_end() -> None:
     whole, cut, draw = Thinned(8, 1), Thinned(8, 1), random.Random(0)
     values = np.arange(1.0, 1001.0)[:, np.newaxis]
