@@ -73,9 +73,6 @@ def _part_compiler() -> type:
             self._ensure_finalized()
             return 0
 
-        def _optimize_final_module(self) -> None:
-            """A kernel is optimised as a whole, once its parts are inlined."""
-
         def _finalize_final_module(self) -> None:
             self._finalize_dynamic_globals()
             self._verify_declare_only_symbols()
