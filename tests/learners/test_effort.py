@@ -95,3 +95,16 @@ def test_one_of_many_has_fewer_learners() -> None:
     assert isinstance(alone, ovi.Recalibrate)
     assert isinstance(among, ovi.Pool)
     assert len(among.init(5).leaves()) < 0.7 * len(alone.init(5).leaves())
+
+
+def test_wide_rows_have_narrow_priors_and_rates_those_of_their_width() -> None:
+    def stds(loss: ovi.Loss, *, is_sparse: bool) -> list[float]:
+        leaves = recipe.linear(recipe.Chosen(loss, "light", sparse=is_sparse), 401)
+        assert not is_sparse or all(leaf.discount == 1.0 for leaf in leaves)
+        return sorted({round(leaf.belief_family.prior_std[-1], 6) for leaf in leaves})  # type: ignore[attr-defined]
+
+    for loss in (ovi.Logistic(), ovi.Squared()):
+        assert stds(loss, is_sparse=True) == [0.03, 0.1, 0.3, 1.0]
+    assert stds(ovi.Squared(), is_sparse=False) == [0.03, 0.1, 0.4, 2.0]
+    for is_sparse in (False, True):
+        assert stds(ovi.Poisson(), is_sparse=is_sparse) == [round(std / np.sqrt(401), 6) for std in (0.5, 1.0, 2.0)]

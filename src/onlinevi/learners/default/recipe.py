@@ -40,6 +40,7 @@ COUNTS = tuple(Member(std, discount) for std in (0.5, 1.0, 2.0) for discount in 
 """The same for the logarithm of a rate as a whole: a wide prior there means rates without a bound."""
 NARROWER = 0.1
 """Priors where there are many columns, beside those of few: together they must not predict anything at all."""
+WIDE_SPARSE = tuple(Member(std, 1.0) for std in (0.03, 0.1, 0.3, 1.0))
 INTERCEPT = 1000.0
 """Of numbers, as many times as wide as all other weights together: where they lie is not to be guessed, no learner is to be
 judged by its guess, and the first label is not to be laid to features."""
@@ -145,14 +146,15 @@ def linear(chosen: Chosen, dim: int) -> list[Linear]:
 
     Sparse rows of many columns keep to those that never forget: to forget is to move every coordinate at every event.
     """
+    is_wide, scale = dim > FULL_UP_TO[chosen.effort], 1.0
     members: tuple[Member, ...] = NUMBERS if chosen.numbers else CLASSES
-    scale = 1.0
     if chosen.counts:
         members, scale = COUNTS, 1.0 / math.sqrt(dim)
-    if dim > FULL_UP_TO[chosen.effort]:
-        scale *= NARROWER
-        if chosen.sparse:
-            members = tuple(dict.fromkeys(Member(member.prior_std, 1.0) for member in members))
+    elif is_wide:
+        # Rows that store little tell little of each weight: these keep to narrow priors, of a grid of their own.
+        members, scale = (WIDE_SPARSE, 1.0) if chosen.sparse else (members, NARROWER)
+    if is_wide and chosen.sparse:
+        members = tuple(member for member in members if member.discount == 1.0)
     return [leaf(chosen, Member(scale * std, discount), dim) for std, discount in members]
 
 
