@@ -134,19 +134,3 @@ def test_predictions_are_linear_maps_of_the_belief() -> None:
 def test_bad_settings_are_refused(make, message: str) -> None:  # type: ignore[no-untyped-def]
     with pytest.raises(ValueError, match=message):
         make()
-
-
-@pytest.mark.parametrize(
-    "family",
-    [ovi.Point(), ovi.MeanField(), ovi.FullCovariance(), ovi.LowRank(rank=2)],
-    ids=lambda family: type(family).__name__,
-)
-def test_several_beliefs_predict_a_row_as_each_does(family: ovi.Family) -> None:
-    draw = np.random.default_rng(3)
-    learner = ovi.Linear(ovi.Squared(), ovi.Implicit(), family)
-    X, y, x = draw.standard_normal((9, 4)), draw.standard_normal(9), draw.standard_normal(4)
-    beliefs = [learner.update_many(learner.init(4), X[:count], y[:count])[0].belief for count in (1, 4, 9)]
-    means, variances = family.predict_each(np.stack([family.pack(belief) for belief in beliefs]), 4, x)
-    laws = [family.predict(belief, x) for belief in beliefs]
-    np.testing.assert_allclose(np.array(laws).T, [means, variances], rtol=1e-13)
-    assert len(set(means)) == 3

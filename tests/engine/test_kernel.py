@@ -7,7 +7,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import numba
 import numpy as np
 import pytest
 
@@ -16,7 +15,6 @@ from onlinevi.engine import kernel as module
 from onlinevi.engine import ns
 from onlinevi.engine.kernel import _Filler, compose
 from onlinevi.engine.loop import not_finite
-from onlinevi.engine.machine import OPTIONS
 from onlinevi.learners.kernels import kernel as kernel_of
 
 pytestmark = pytest.mark.compiled
@@ -187,23 +185,6 @@ def test_a_loop_can_be_kept_from_reading_vectors() -> None:
     assert compose(sum_in_vectors, {})(x) > 50.0
 
 
-def sum_in_short_vectors(x: np.ndarray) -> float:
-    ns.short_vectors()
-    total = 0.0
-    for k in range(len(x)):
-        total += x[k]
-    return total
-
-
-def test_a_loop_can_be_kept_to_short_vectors() -> None:
-    x = np.tile([1e16, 1.0, -1e16, 1.0], 50)
-    filled, _, _ = _Filler("compiled", {}).fill(sum_in_short_vectors)
-    kernel = numba.njit(**OPTIONS)(filled)  # not from the cache, which keeps no text to look at
-    assert kernel(x) > 50.0, "vectors all the same"
-    assert '"prefer-vector-width"="256"' in kernel.inspect_llvm(kernel.signatures[0])
-    assert "zmm" not in kernel.inspect_asm(kernel.signatures[0])
-
-
 def turned_round(x: np.ndarray) -> None:
     held = ns.scratch(x)
     for k in range(ns.SCRATCH):
@@ -222,9 +203,9 @@ def test_a_loop_can_hold_a_few_numbers_beside_its_arrays(dtype: type) -> None:
 
 
 def test_the_size_of_scratch_is_part_of_a_kernels_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    before = module._ns_identity.__wrapped__()
+    before = module.translator_identity()
     monkeypatch.setattr(ns, "SCRATCH", ns.SCRATCH // 2)
-    assert module._ns_identity.__wrapped__() != before
+    assert module.translator_identity() != before
 
 
 def hole(x: float) -> float:

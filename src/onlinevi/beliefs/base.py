@@ -202,6 +202,14 @@ class Family:
     advance: Callable[..., None]
     forget: Callable[..., None]
     into_ball = staticmethod(means_into_ball)
+    forgets_late: ClassVar[bool] = False
+    """Whether a coordinate can forget by many events at once, for those that do so when a row stores them."""
+    catch_up: Callable[..., None]
+    put_back: Callable[..., None]
+
+    def caught_up(self, belief: Any, discount: float, events: Vector) -> Any:
+        """The belief where each coordinate has forgotten by so many events more."""
+        raise TypeError("this family forgets at each event")
 
     @classmethod
     def advance_for(cls, rule: Any) -> Callable[..., None]:
@@ -292,11 +300,6 @@ class Family:
         """(a, v²): mean and variance of the prediction at a row, or at each row of a matrix (dense or sparse)."""
         squared = x.multiply(x) if hasattr(x, "multiply") else np.square(x)
         return x @ belief.mean, squared @ np.square(belief.std)
-
-    def predict_each(self, packed: Vector, dim: int, x: Vector) -> tuple[Vector, Vector]:
-        """Means and variances of the prediction at one row, by each of several beliefs, packed as rows."""
-        laws = np.array([self.predict(self.unpack(one, dim), x) for one in packed])
-        return laws[:, 0], laws[:, 1]
 
     def predict_missing(self, belief: Belief, x: Any) -> tuple[Any, Any]:
         """The same where NaN is a missing value, N(0, 1): it adds nothing to the mean, and E[θ_j²] to the variance."""

@@ -84,11 +84,6 @@ class FullCovariance(Correlated):
     def predict(self, belief: FullBelief, x: Any) -> tuple[Any, Any]:  # type: ignore[override]
         return x @ belief.mean, np.square(x @ belief.factor.T).sum(axis=-1)
 
-    def predict_each(self, packed: Vector, dim: int, x: Vector) -> tuple[Vector, Vector]:
-        factors = np.zeros((len(packed), dim, dim))
-        factors[:, *_upper(dim)] = packed[:, dim:]
-        return packed[:, :dim] @ x, np.square(factors @ x).sum(axis=-1)
-
     def kl(self, belief: FullBelief, other: FullBelief | None = None) -> float:
         """KL(belief‖other), by default to the prior; infinite where either is flat in a direction."""
         other = other or self.init(len(belief.mean))

@@ -2,12 +2,12 @@
 
 C lies packed row by row, its upper triangle only. With w = C·x the prediction's variance is ‖w‖² and Σx = Cᵀw. A step is
 C' = R·C with R upper triangular; below its diagonal R is rank one, so that rows are built from the last one up with one
-running sum S = Σ_{k>i} w_k·C_k, which ends as Σx.
+running sum S = Σ_{k>i} w_k·C_k, which ends as Σx. ``engine/triangle.py`` has both passes over C.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -15,11 +15,25 @@ from onlinevi.beliefs.base import named_rows
 from onlinevi.beliefs.correlated import conditioned
 from onlinevi.engine import Belief, Event, Geometry, Gradient, Moments, Prior, Real, Slopes, StepInputs, Totals, ns
 from onlinevi.engine.holes import is_missing, keeps_std_total, missing_variance, new_belief, setting_at, value
+from onlinevi.engine.triangle import BELOW, ROW, SCALE, SHIFT, SUM, TIMES, new_room, padding
 
 
-def views(belief: Any, totals: Any, dim: int) -> Any:
-    """The vectors are the mean, C, Σ gradient in the mean, Σ gradient in C, and room for w and for S."""
-    return belief[:dim], belief[dim:], totals[:dim], totals[dim:], np.empty(dim), np.empty(dim)
+class Views(NamedTuple):
+    """The vectors inside a packed belief and its gradient totals, and room beside them."""
+
+    mean: Any
+    factor: Any
+    """C."""
+    mean_total: Any
+    """Σ gradient in the mean."""
+    factor_total: Any
+    """Σ gradient in C, for rules that keep it."""
+    room: Any
+    """What stands for the row and the step in both passes over C, a line each: ``TIMES`` is w, ``SUM`` is S."""
+
+
+def views(belief: Any, totals: Any, dim: int) -> Views:
+    return Views(belief[:dim], belief[dim:], totals[:dim], totals[dim:], new_room(dim))
 
 
 def start_of(i: int, dim: int) -> Any:
@@ -27,26 +41,29 @@ def start_of(i: int, dim: int) -> Any:
     return np.uint64(i * (2 * dim - i - 1) // 2)
 
 
-def moments(views: Any, rows: Any, event: Event) -> Moments:
-    mean, factor, _, _, w, _ = views
-    dim = len(mean)
-    prediction = variance = row_square = spread_square = 0.0
-    for k in range(dim - 1, -1, -1):
-        x, start = value(rows, event, k), start_of(k, dim)
-        prediction += mean[k] * x
+def moments(views: Views, rows: Any, event: Event) -> Moments:
+    mean, room = views.mean, views.room
+    dim = np.uint64(len(mean))
+    first = padding(dim)
+    prediction = row_square = spread_square = 0.0
+    for j in range(dim):
+        room[ROW, first + j] = value(rows, event, j)
+    # Sums in a loop that writes nothing: one that does has two versions, chosen by where memory lies, with sums in two orders.
+    for j in range(dim):
+        x = room[ROW, first + j]
+        prediction += mean[j] * x
         row_square += x * x
-        total = 0.0
-        for j in range(np.uint64(k), np.uint64(dim)):
-            total += factor[start + j] * value(rows, event, j)
-        w[k] = total
-        variance += total * total
-        spread_square += total * total * row_square  # Σ_{j ≥ k} x_j², as rows come from the last one up
+    ns.triangle_times(views.factor, room, dim, dim)
+    variance = room[BELOW, first] + room[TIMES, first] * room[TIMES, first]
+    for j in range(dim):
+        x = room[ROW, first + j]
+        spread_square += x * x * ns.maximum(variance - room[BELOW, first + j], 0.0)  # Σ_k w_k²·Σ_{j ≥ k} x_j²
     return Moments(prediction, variance, variance, row_square, spread_square, missing_variance(views, rows, event))
 
 
-def variance_of_missing(views: Any, rows: Any, event: Event) -> Real:
+def variance_of_missing(views: Views, rows: Any, event: Event) -> Real:
     """mean_j² + Σ_jj for each missing j; Σ_jj is the squared length of C's column."""
-    mean, factor, _, _, _, _ = views
+    mean, factor = views.mean, views.factor
     dim, total = len(mean), 0.0
     for j in range(dim):
         if is_missing(rows, event, j):
@@ -57,8 +74,8 @@ def variance_of_missing(views: Any, rows: Any, event: Event) -> Real:
     return total
 
 
-def squares(views: Any) -> tuple[Real, Real]:
-    mean, factor, _, _, _, _ = views
+def squares(views: Views) -> tuple[Real, Real]:
+    mean, factor = views.mean, views.factor
     means = factors = 0.0
     for j in range(len(mean)):
         means += mean[j] * mean[j]
@@ -67,12 +84,13 @@ def squares(views: Any) -> tuple[Real, Real]:
     return means, factors
 
 
-def in_entries(views: Any, rows: Any, event: Event, inputs: StepInputs, prior_and_box: Any) -> None:
+def in_entries(views: Views, rows: Any, event: Event, inputs: StepInputs, prior_and_box: Any) -> None:
     """Each entry of C moves by itself: above the diagonal as a mean does, on it as a std does. ∂E/∂C_kj = e2·w_k·x_j."""
-    mean, factor, mean_total, factor_total, w, _ = views
+    mean, factor, mean_total, factor_total, room = views
     _, seen, taken, ridge, rates, wider, _ = inputs
     box = named_rows(prior_and_box)
     dim = len(mean)
+    first = padding(dim)
     for j in range(dim):
         x, pull = value(rows, event, j), ridge * mean[j]
         gradient = taken.slope * x + pull
@@ -81,7 +99,7 @@ def in_entries(views: Any, rows: Any, event: Event, inputs: StepInputs, prior_an
         new = new_belief(Belief(mean[j], 1.0), Gradient(gradient, 0.0), Totals(mean_total[j], 0.0), rates, prior)
         mean[j] = ns.minimum(ns.maximum(new.mean, setting_at(box.mean_low, j)), setting_at(box.mean_high, j))
     for k in range(dim):
-        start, force = start_of(k, dim), taken.curvature * w[k]
+        start, force = start_of(k, dim), taken.curvature * room[TIMES, first + k]
         total = 0.0
         for j in range(np.uint64(k), np.uint64(dim)):
             entry = factor[start + j]
@@ -102,68 +120,62 @@ def in_entries(views: Any, rows: Any, event: Event, inputs: StepInputs, prior_an
         factor[k] *= wider
 
 
-def whitened(views: Any, rows: Any, event: Event, inputs: StepInputs, prior_and_box: Any) -> None:
+def whitened(views: Views, rows: Any, event: Event, inputs: StepInputs, prior_and_box: Any) -> None:
     """R moves from the identity: entry (k, j) has the gradient e2·w_k·w_j, above the diagonal as a mean, on it as a std."""
-    mean, _, _, _, w, _ = views
-    taken, rates = inputs.taken, inputs.rates
-    dim, still, none = len(mean), Belief(0.0, 1.0), Totals(0.0, 0.0)
-    prior = Prior(0.0, 1.0)
-    clear_sum(views)
-    for k in range(dim - 1, -1, -1):
-        force = taken.curvature * w[k]
-        new = new_belief(still, Gradient(force, force * w[k]), none, rates, prior)
-        fold_row(views, k, inputs.wider * new.std, inputs.wider * new.mean)
-    shift = new_belief(still, Gradient(taken.slope, 0.0), none, rates, prior).mean
-    move_mean(views, rows, event, inputs.seen, shift, prior_and_box)
+    room, taken, rates = views.room, inputs.taken, inputs.rates
+    dim, still, none = np.uint64(len(views.mean)), Belief(0.0, 1.0), Totals(0.0, 0.0)
+    first, prior = padding(dim), Prior(0.0, 1.0)
+    for k in range(first, first + dim):
+        force = taken.curvature * room[TIMES, k]
+        new = new_belief(still, Gradient(force, force * room[TIMES, k]), none, rates, prior)
+        room[SCALE, k], room[SHIFT, k] = inputs.wider * new.std, inputs.wider * new.mean
+    fold(views, dim)
+    along = new_belief(still, Gradient(taken.slope, 0.0), none, rates, prior).mean
+    move_mean(views, rows, event, inputs.seen, along, prior_and_box)
 
 
-def by_prediction(views: Any, rows: Any, event: Event, inputs: StepInputs, prior_and_box: Any) -> None:
+def by_prediction(views: Views, rows: Any, event: Event, inputs: StepInputs, prior_and_box: Any) -> None:
     """P' = P + growth·xxᵀ: R is the factor of I − k·wwᵀ, written in the sums of w² from below, which only add."""
     growth, shift = conditioned(inputs)
-    condition(views, growth, len(views[4]), inputs.wider)
+    condition(views, growth, len(views.mean), inputs.wider)
     move_mean(views, rows, event, inputs.seen, shift, prior_and_box)
 
 
-def condition(views: Any, growth: Real, count: int, wider: Real) -> Real:
+def condition(views: Views, growth: Real, count: int, wider: Real) -> Real:
     """The covariance given growth·xxᵀ more precision, for w = C·x that is 0 from ``count`` on; returns 1 + growth·v².
 
     The factor is made wider in the same pass, as forgetting will have it: a pass of its own would take as long as the step.
     """
-    w = views[4]
-    clear_sum(views)
-    below = 1.0
-    for k in range(count - 1, -1, -1):
-        above = below + growth * w[k] * w[k]
-        kept = ns.sqrt(below / above)
-        fold_row(views, k, wider * kept, wider * (-growth * w[k] / below * kept))
-        below = above
-    return below
+    room, first = views.room, padding(np.uint64(len(views.mean)))
+    for k in range(first, first + np.uint64(count)):
+        w, under = room[TIMES, k], 1.0 + growth * room[BELOW, k]
+        kept = ns.sqrt(under / (under + growth * w * w))
+        room[SCALE, k], room[SHIFT, k] = wider * kept, wider * (-growth * w / under * kept)
+    fold(views, np.uint64(count))
+    return 1.0 + growth * (room[BELOW, first] + room[TIMES, first] * room[TIMES, first])
 
 
-def clear_sum(views: Any) -> None:
-    total = views[5]
-    for j in range(len(total)):
-        total[j] = 0.0
+def fold(views: Views, count: Any) -> None:
+    """The first rows of C become scale_k·C_k + shift_k·S, where S = Σ_{i>k} w_i·C_i of rows as they were; the others stay."""
+    room, dim = views.room, np.uint64(len(views.mean))
+    behind = padding(dim) + count
+    end = behind + padding(behind)
+    for k in range(behind, end):
+        room[SCALE, k], room[SHIFT, k], room[TIMES, k] = 1.0, 0.0, 0.0
+    for j in range(end, np.uint64(room.shape[1])):
+        room[SUM, j] = 0.0
+    ns.fold_triangle(views.factor, room, dim, count)
 
 
-def fold_row(views: Any, k: int, scale: Real, shift: Real) -> None:
-    """C_k becomes scale·C_k + shift·S; then S takes in w_k·C_k as it was."""
-    mean, factor, _, _, w, total = views
-    dim, weight = len(mean), w[k]
-    start = start_of(k, dim)
-    for j in range(np.uint64(k), np.uint64(dim)):
-        entry, below = factor[start + j], total[j]
-        factor[start + j] = scale * entry + shift * below
-        total[j] = below + weight * entry
-
-
-def move_mean(views: Any, rows: Any, event: Event, seen: Slopes, shift: Real, prior_and_box: Any) -> None:
+def move_mean(views: Views, rows: Any, event: Event, seen: Slopes, shift: Real, prior_and_box: Any) -> None:
     """The mean becomes mean + shift·Σx, in the box; S is Σx by now."""
-    mean, _, mean_total, _, _, total = views
-    box = named_rows(prior_and_box)
-    for j in range(len(mean)):
-        mean_total[j] += seen.slope * value(rows, event, j)
-        mean[j] = ns.minimum(ns.maximum(mean[j] + shift * total[j], setting_at(box.mean_low, j)), setting_at(box.mean_high, j))
+    mean, mean_total, room = views.mean, views.mean_total, views.room
+    box, dim = named_rows(prior_and_box), np.uint64(len(mean))
+    first = padding(dim)
+    for j in range(dim):
+        mean_total[j] += seen.slope * room[ROW, first + j]
+        new = mean[j] + shift * room[SUM, first + j]
+        mean[j] = ns.minimum(ns.maximum(new, setting_at(box.mean_low, j)), setting_at(box.mean_high, j))
 
 
 BY_GEOMETRY = {Geometry.ENTRIES: in_entries, Geometry.WHITENED: whitened, Geometry.PREDICTION: by_prediction}

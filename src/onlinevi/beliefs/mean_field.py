@@ -73,9 +73,6 @@ class MeanField(Family):
     def unpack(self, packed: Vector, dim: int) -> Belief:
         return Belief(packed[:dim], packed[dim:])
 
-    def predict_each(self, packed: Vector, dim: int, x: Vector) -> tuple[Vector, Vector]:
-        return packed[:, :dim] @ x, np.square(packed[:, dim:]) @ np.square(x)
-
     def kl(self, belief: Belief, other: Belief | None = None) -> float:
         """KL(belief‖other) (paper, section 4), by default to the prior; infinite where a std is 0 and the other's is not."""
         other = other or self.init(len(belief.mean))
@@ -111,6 +108,9 @@ class MeanField(Family):
         if not (variance >= 0.0).all():
             raise ValueError("no Gaussian has these expectation parameters: E[θ²] is below E[θ]²")
         return Belief(np.array(expectation.first), np.sqrt(variance))
+
+    def caught_up(self, belief: Belief, discount: float, events: Vector) -> Belief:
+        return forgetting.caught_up(belief, self.prior_and_box(len(belief.mean)), discount, events)
 
     # --- parts of the compiled loop
 
@@ -202,6 +202,9 @@ class MeanField(Family):
             first += count
 
     forget = staticmethod(forgetting.mean_field)
+    forgets_late: ClassVar[bool] = True
+    catch_up = staticmethod(forgetting.catch_up)
+    put_back = staticmethod(forgetting.put_back)
     into_ball = staticmethod(both_into_ball)
 
     @classmethod

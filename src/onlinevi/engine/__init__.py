@@ -5,7 +5,7 @@ asks of its parts, ``packed`` what stands where in its arrays, ``loop`` the loop
 docs/engine.md tells why it is built so.
 """
 
-from onlinevi.engine import holes, layout, loop, ns, reading, speedups
+from onlinevi.engine import holes, layout, loop, ns, reading, speedups, triangle
 from onlinevi.engine.kernel import (
     VARIABLE,
     Engine,
@@ -17,9 +17,9 @@ from onlinevi.engine.kernel import (
     using_engine,
     watching_kernels,
 )
-from onlinevi.engine.loop import many_passes, one_pass
+from onlinevi.engine.loop import foresee_many, many_passes, one_pass
 from onlinevi.engine.packed import RECORD, SETTING, SUM, positions
-from onlinevi.engine.registry import look_up, named
+from onlinevi.engine.registry import did_you_mean, look_up, named
 from onlinevi.engine.schedules import ADAPTIVE_POWER, Schedule, adaptive_rate, rate_at, rates_against_prior
 from onlinevi.engine.types import (
     Belief,
@@ -66,7 +66,9 @@ __all__ = [
     "__version__",
     "adaptive_rate",
     "compose",
+    "did_you_mean",
     "engine_in_use",
+    "foresee_many",
     "holes",
     "layout",
     "look_up",
@@ -80,6 +82,7 @@ __all__ = [
     "rates_against_prior",
     "reading",
     "speedups",
+    "triangle",
     "use_engine",
     "using_engine",
     "watching_kernels",

@@ -106,6 +106,11 @@ def variance_after(views: Any, rows: Any, event: Event, law: Moments, growth: Re
     _hole("variance_after")
 
 
+def is_one_hyperbola() -> bool:
+    """Of growth, V is a hyperbola: that which touches it anywhere is V."""
+    _hole("is_one_hyperbola")
+
+
 def squares(views: Any) -> tuple[Real, Real]:
     """The family returns E‖θ‖² split as (‖mean‖², the rest): what a ridge costs."""
     _hole("squares")
@@ -202,6 +207,21 @@ def is_quadratic() -> bool:
 def setting_at(setting: Any, j: int) -> Real:
     """A prior's or a box's value at coordinate j: one for all, or one each."""
     _hole("setting_at")
+
+
+def late_forgetting(packed: Any, sizes: Any) -> tuple[Any, Any]:
+    """Where lies which events each coordinate has forgotten by, and room for what it was before a row."""
+    _hole("late_forgetting")
+
+
+def catch_up(views: Any, rows: Any, event: Event, late: Any, prior_and_box: Any, decay: Real, count: Real) -> None:
+    """Brings the coordinates that a row stores to where forgetting after each of ``count`` events would have them."""
+    _hole("catch_up")
+
+
+def put_back(views: Any, rows: Any, event: Event, late: Any) -> None:
+    """Undoes it, for a row that is refused."""
+    _hole("put_back")
 
 
 def interleave(packed: Any, rows: Any, sizes: Any) -> Any:

@@ -11,7 +11,6 @@ import hashlib
 import os
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
-from functools import cache
 from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
 from typing import Any, Literal, TypeAlias, get_args
@@ -22,15 +21,7 @@ import numpy as np
 from onlinevi.engine import ns
 from onlinevi.engine.holes import expected
 from onlinevi.engine.interpreter import interpreted_kernel, interpreter_ns, quick_loss
-from onlinevi.engine.machine import (
-    IN_FLOAT32,
-    OPTIONS,
-    compiled_kernel,
-    compiled_part,
-    machine_codes,
-    machine_ns,
-    without_collections,
-)
+from onlinevi.engine.machine import compiled_kernel, compiled_loop, translator_identity, without_collections
 
 Function = Callable[..., Any]
 Engine: TypeAlias = Literal["compiled", "interpreted"]
@@ -45,11 +36,12 @@ NUMBA_OFF = "NUMBA_DISABLE_JIT"
 class Kernel:
     """A loop and what fills its holes. ``run`` is the function that the engine in use makes of them, at its first call."""
 
-    __slots__ = ("__weakref__", "_loop", "_made", "_narrow", "_parts", "run")
+    __slots__ = ("__weakref__", "_inner", "_loop", "_made", "_narrow", "_parts", "run")
 
     def __init__(self, loop: Function, parts: Mapping[Function, Function], narrow: Collection[Function]) -> None:
         self._loop, self._parts, self._narrow = loop, parts, narrow
         self._made: dict[Engine, Function] = {}
+        self._inner: Any = None
         self.reset()
         _kernels.add(self)
 
@@ -79,10 +71,23 @@ class Kernel:
     def on(self, engine: Engine) -> Function:
         """The function that this engine makes of the loop."""
         if engine not in self._made:
-            filled, digest, _ = _Filler(engine, self._parts, self._narrow).fill(self._loop)
-            filled.__qualname__ = f"{self._loop.__qualname__}_{hashlib.sha256(digest).hexdigest()[:20]}"
+            filled = self._filled(engine)
             self._made[engine] = compiled_kernel(filled) if engine == "compiled" else interpreted_kernel(filled)
         return self._made[engine]
+
+    def within(self, engine: Engine) -> Any:
+        """The same for other loops to call."""
+        if engine == "interpreted":
+            return self.on(engine)
+        if self._inner is None:
+            self._inner = compiled_loop(self._filled(engine))
+        return self._inner
+
+    def _filled(self, engine: Engine) -> FunctionType:
+        """The loop with its holes filled, under a name that tells what fills them, and what makes machine code of it."""
+        filled, digest, _ = _Filler(engine, self._parts, self._narrow).fill(self._loop)
+        filled.__qualname__ = f"{self._loop.__qualname__}_{hashlib.sha256(digest + translator_identity()).hexdigest()[:20]}"
+        return filled
 
 
 def compose(loop: Function, parts: Mapping[Function, Function | Kernel], narrow: Collection[Function] = ()) -> Kernel:
@@ -166,9 +171,6 @@ Numbers: TypeAlias = Engine | Literal["plain"]
 _closed: dict[tuple[Numbers, Function, bool], Filled] = {}
 """Parts that reach no hole: the same in every kernel."""
 
-_made: dict[tuple[str, str, bytes], Function] = {}
-"""Compiled parts by what they are made of: kernels that fill holes alike share them, and each is compiled once a process."""
-
 
 class _Filler:
     """Fills the holes of one loop for one engine."""
@@ -182,8 +184,8 @@ class _Filler:
         The copy keeps its file and line numbers, so that tracebacks name the source, and breakpoints hold in it.
         """
         assert isinstance(function, FunctionType)
-        code = function.__code__
-        if single:
+        code, narrow = function.__code__, single and self.engine != "compiled"  # the translator does it by itself
+        if narrow:
             code = code.replace(co_consts=tuple(map(_narrowed, code.co_consts)))
         digest, open_ended = _code_identity(code) + bytes([single]), False
         bound: dict[str, Any] = {"__builtins__": function.__globals__["__builtins__"], "__name__": function.__module__}
@@ -191,41 +193,36 @@ class _Filler:
             value = function.__globals__[name]
             part = self.parts.get(value, value) if isinstance(value, FunctionType) else value
             if value is ns:
-                bound[name], digest = self._ns(), digest + _ns_identity()
+                bound[name], digest = self._ns(), digest + b"ns"
             elif isinstance(part, FunctionType):
                 bound[name], inner, inner_open = self._part(part, single=single or value in self.narrow)
                 digest, open_ended = digest + inner, open_ended or inner_open or part is not value
                 if value is expected and self.engine == "interpreted":
                     bound[name] = quick_loss(_Filler("plain", self.parts)._part(part, single=False)[0], bound[name])
-            elif isinstance(part, Kernel):  # called as it is, and not compiled again
-                bound[name] = part.on("interpreted" if self.engine == "plain" else self.engine)
+            elif isinstance(part, Kernel):
+                bound[name] = part.within("interpreted" if self.engine == "plain" else self.engine)
                 digest, open_ended = digest + bound[name].__qualname__.encode(), True
             else:
-                value = _narrowed(value) if single else value
+                value = _narrowed(value) if narrow else value
                 if self.engine == "plain" and isinstance(value, np.ndarray) and value.ndim == 1:
                     value = tuple(value.tolist())  # an array's numbers are numpy's, and all they meet becomes so
                 bound[name], digest = value, digest + f"{name}={_identity(value)};".encode()
         copy = FunctionType(code, bound, function.__name__, function.__defaults__)
         copy.__module__, copy.__qualname__ = function.__module__, function.__qualname__
+        copy.single = single  # type: ignore[attr-defined]
         return copy, hashlib.sha256(digest).digest(), open_ended
 
     def _ns(self) -> ModuleType:
-        return machine_ns() if self.engine == "compiled" else interpreter_ns(plain=self.engine == "plain")
+        return ns if self.engine == "compiled" else interpreter_ns(plain=self.engine == "plain")
 
     def _part(self, function: Function, *, single: bool) -> tuple[Function, bytes, bool]:
         known = self.engine, function, single
         if known in _closed:
             return _closed[known]
         copy, digest, open_ended = self.fill(function, single=single)
-        part: Function = copy  # interpreted, it keeps the file and the lines of this very function
-        if self.engine == "compiled":
-            key = copy.__module__, copy.__qualname__, digest
-            if key not in _made:
-                _made[key] = compiled_part(copy, IN_FLOAT32 if single else OPTIONS)
-            part = _made[key]
         if not open_ended:
-            _closed[known] = part, digest, open_ended  # type: ignore[assignment]
-        return part, digest, open_ended
+            _closed[known] = copy, digest, open_ended
+        return copy, digest, open_ended
 
 
 def _narrowed(constant: Any) -> Any:
@@ -249,8 +246,3 @@ def _identity(value: Any) -> str:
     if isinstance(value, type):  # a named tuple: its fields are its meaning
         return f"{value.__qualname__}{getattr(value, '_fields', '')}"
     return repr(value)
-
-
-@cache
-def _ns_identity() -> bytes:
-    return b"".join(map(_code_identity, machine_codes())) + str(ns.SCRATCH).encode()

@@ -59,6 +59,12 @@ def interleaved(packed: Any, rows: Any, sizes: Any) -> Layout:
     return Layout(interleaved_views(table), table[:drift, width - 1], copy)
 
 
+def late_forgetting(packed: Any, sizes: Any) -> tuple[Any, Any]:
+    """Behind the vectors stands, for each coordinate, by how many events it has forgotten; the room is for one row."""
+    _, _, size = ends(sizes)
+    return packed[size : size + sizes[0]], np.empty((3, sizes[0]))
+
+
 def restore_nothing(packed: Any, copy: Any) -> None:
     """What is changed in the state itself is there already."""
 

@@ -15,6 +15,7 @@ from onlinevi.engine.holes import (
     advance,
     as_numbers,
     cast,
+    catch_up,
     event_at,
     expected,
     forget,
@@ -25,6 +26,7 @@ from onlinevi.engine.holes import (
     is_dense,
     is_flat,
     is_robust,
+    late_forgetting,
     may_explode,
     missing_mean_square,
     moments,
@@ -32,6 +34,7 @@ from onlinevi.engine.holes import (
     position,
     prefetch_next,
     prefetch_row,
+    put_back,
     rate_is_adaptive,
     restore,
     slopes_after_step,
@@ -68,6 +71,7 @@ def one_pass(
     packed = numbers[len(SUM) * (len(numbers) // len(state)) :]
     vectors, drift, copy = interleave(packed, rows, sizes)
     mean = vectors[0]
+    late, decay = late_forgetting(packed, sizes), ns.log1p(settings[SETTING.discount] - 1.0)
     left = np.empty(len(drift) if in_float32() else 0, numbers.dtype)
     weighted, lead = len(weights) > 0, settings[SETTING.lead]
     rates_vary = settings[SETTING.step_power] + settings[SETTING.prior_power] > 0.0
@@ -96,6 +100,7 @@ def one_pass(
             prefetch_row(vectors, rows, event_at(rows, i + 1))
 
         # Decide, then see the label and pay.
+        catch_up(vectors, rows, event, late, prior_and_box, decay, count)
         law = in_doubles(moments(vectors, rows, event))
         spread = ns.sqrt(law.variance + law.missing_variance)
         loss = Expected(0.0, 0.0, 0.0)
@@ -142,6 +147,7 @@ def one_pass(
         if may_explode():
             finite = finite and not law.variance > settings[SETTING.widest] * law.row_square
         if not (finite and valid_label(y, *parameters)) or (weighted and not weights[i] > 0.0):
+            put_back(vectors, rows, event, late)
             used = i
             break
         count += 1.0
@@ -244,6 +250,18 @@ def many_passes(
         used = one_pass(rows, labels, weights, states[k], sizes, settings[k], priors_and_boxes[k], parameters, records[k])
         least = min(least, used)
     return least
+
+
+def foresee_many(rows: Any, states: Any, sizes: Any, records: Any) -> None:
+    """What each of several learners says of the rows of a block, as a record has it; no label is known, no state changes."""
+    for k in range(len(states)):
+        numbers = as_numbers(states[k])
+        vectors = interleave(numbers[len(SUM) * (len(numbers) // len(states[k])) :], rows, sizes).vectors
+        for i in range(records.shape[1]):
+            event = event_at(rows, i)
+            law = in_doubles(moments(vectors, rows, event))
+            spread = ns.sqrt(law.variance + law.missing_variance)
+            write_record(records[k, i], law.prediction, spread, np.nan, vectors[0], rows, event)
 
 
 def in_doubles(law: Moments) -> Moments:

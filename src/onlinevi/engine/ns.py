@@ -10,7 +10,28 @@ from typing import Any
 
 import numpy as np
 
+from onlinevi.engine.triangle import fold_triangle, triangle_times
 from onlinevi.engine.types import Real
+
+__all__ = [
+    "SCRATCH",
+    "absolute",
+    "erf",
+    "exp",
+    "fold_triangle",
+    "isfinite",
+    "log",
+    "log1p",
+    "maximum",
+    "minimum",
+    "one_by_one",
+    "prefetch",
+    "scratch",
+    "short_vectors",
+    "sqrt",
+    "triangle_times",
+    "where",
+]
 
 
 def _library(*values: Real) -> Any:

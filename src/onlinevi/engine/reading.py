@@ -155,6 +155,19 @@ def forget_nothing(views: Any, prior_and_box: Any, discount: Any, count: Any) ->
     """Does nothing: with a discount of 1 nothing is forgotten."""
 
 
+def never_late(packed: Any, sizes: Any) -> Any:
+    """Nothing: what is forgotten is forgotten at each event."""
+    return packed, packed
+
+
+def nothing_to_catch_up(views: Any, rows: Any, event: Any, late: Any, prior_and_box: Any, decay: Any, count: Any) -> None:
+    """Does nothing: every coordinate is where it should be."""
+
+
+def nothing_to_put_back(views: Any, rows: Any, event: Any, late: Any) -> None:
+    """Does nothing: nothing has moved."""
+
+
 def nowhere(views: Any, settings: Any) -> None:
     """Does nothing: without a ball nothing is scaled back."""
 

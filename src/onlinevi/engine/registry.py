@@ -5,6 +5,8 @@ A class is known by its own class attribute ``name`` from the moment that it is 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from difflib import get_close_matches
 from importlib import import_module
 from inspect import isabstract
 from typing import Any, TypeVar
@@ -22,6 +24,17 @@ def named(kind: type[T]) -> dict[str, type[T]]:
     return found
 
 
+def did_you_mean(given: str, known: Iterable[str]) -> str:
+    """What may have been meant by a name that is not known, in brackets, to stand behind it; nothing where none is close.
+
+    >>> did_you_mean("ngvy", ["svb", "ngvi"]), did_you_mean("price", ["Price"]), did_you_mean("x", ["y"])
+    (" (did you mean 'ngvi'?)", " (did you mean 'Price'?)", '')
+    """
+    of_lower = {name.lower(): name for name in known}
+    close = get_close_matches(given.lower(), of_lower, n=1)
+    return f" (did you mean {of_lower[close[0]]!r}?)" if close else ""
+
+
 def look_up(kind: type[T], given: str, argument: str, *others: str) -> type[T]:
     """The class that a name stands for, or ``package.module:Class`` outside of onlinevi."""
     if ":" in given:
@@ -29,7 +42,8 @@ def look_up(kind: type[T], given: str, argument: str, *others: str) -> type[T]:
     known = named(kind)
     if given not in known:
         names = ", ".join((*others, *known))
-        raise ValueError(f"{argument}={given!r}: needs one of {names}, or a class of yours as package.module:Class")
+        meant = did_you_mean(given, (*others, *known))
+        raise ValueError(f"{argument}={given!r}{meant}: needs one of {names}, or a class of yours as package.module:Class")
     return known[given]
 
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from onlinevi.engine import Event, Expected, Moments, Real, Slopes, ns
-from onlinevi.engine.holes import cast, expected, in_float32, is_quadratic, variance_after
+from onlinevi.engine.holes import cast, expected, in_float32, is_one_hyperbola, is_quadratic, variance_after
 
 MODEL_STEPS = 16
 BISECTIONS = 200
@@ -35,6 +35,8 @@ STEEPEST, MOST_BENT = 6.0, 20.0
 """What a model learns of a long step is no more than this."""
 STRAIGHT = 0.3
 """A prediction that changes log e2 by less than this leaves e1 a line."""
+STRAIGHTEST = 1e-6
+"""Within a last step this short e1 and growth are lines to rounding."""
 NO_LOGARITHM = 0.1
 """2x/(2 + x) serves as log(1 + x) here: both are 0 at 0, as steep, and as bent."""
 TANGENT_HOLDS = 1e-8
@@ -149,7 +151,8 @@ def balanced(problem: Problem, views: Any, rows: Any, event: Event, law: Moments
     reach = LONGEST
     for _ in range(MODEL_STEPS):
         touched = tangent
-        if ns.absolute(growth - tangent.growth) * tangent.decay > TANGENT_HOLDS * coarseness():
+        far = ns.absolute(growth - tangent.growth) * tangent.decay > TANGENT_HOLDS * coarseness()
+        if far and not is_one_hyperbola():
             touched = touching(views, rows, event, law, growth)
         prediction, spread = place.prediction + step, spread_at(touched, problem, growth)
         loss = expected(problem.y, prediction, spread, *parameters)
@@ -157,14 +160,16 @@ def balanced(problem: Problem, views: Any, rows: Any, event: Event, law: Moments
         grown = 1.0 + growth * problem.most
         step, rise = newton(jacobian, new)
         wide = ns.absolute(prediction) + spread
-        if ns.maximum(ns.absolute(step) / wide, ns.absolute(rise)) <= SETTLED:
+        left, last = ns.absolute(step) / place.spread, ns.absolute(step) / wide
+        left, last = ns.maximum(left, ns.absolute(rise)), ns.maximum(last, ns.absolute(rise))
+        # By the same derivatives the step before, ``size``, left ``left`` to go: of this one as large a part will be left.
+        if last <= SETTLED or (last <= STRAIGHTEST and last * left <= 0.01 * SETTLED * size):
             # What was learned may be wrong, and a wrong step short: what is known must say so too.
-            left = ns.absolute(new.off) / (wide * (1.0 + problem.pull * loss.curvature))
-            if ns.maximum(left, ns.absolute(new.short)) <= 10.0 * SETTLED:
+            lack = ns.absolute(new.off) / (wide * (1.0 + problem.pull * loss.curvature))
+            if ns.maximum(lack, ns.absolute(new.short)) <= 10.0 * ns.maximum(last, SETTLED):
                 drift = jacobian.pg * rise / problem.pull
                 growth += rise * grown / problem.most
                 return Balance(prediction + step, growth, true_slope(problem, prediction, loss, drift))
-        left = ns.maximum(ns.absolute(step) / place.spread, ns.absolute(rise))
         if not ns.isfinite(new.off + new.short):
             reach = 0.25 * length
         else:
