@@ -118,6 +118,7 @@ def test_the_first_look_warns() -> None:
         "comma": [f"{t},5" for t in range(60)],
         "when": [f"{t % 12 + 1}/{t % 5 + 1}/2023" for t in range(60)],
         "fine": rng.standard_normal(60).tolist(),
+        "infinite": [np.inf] * 30 + [-np.inf, np.inf] * 15,
         "town": rng.choice(["a", "b", None], 60).tolist(),
         "y": ["no"] * 30 + ["yes"] * 30,
     }
@@ -131,6 +132,7 @@ def test_the_first_look_warns() -> None:
         "money": "with commas between thousands: '$1,000'",
         "share": "in percent: '0%'",
         "comma": "a decimal comma: '0,5'",
+        "infinite": "60 of 60 cells are none, as 'inf'",
         "when": "days or months first: --kinds when=day-first",
         "y": "labels are sorted in the first rows, 2 runs of 2 classes",
     }

@@ -31,7 +31,7 @@ def replace_file(path: Path, write: Callable[[BinaryIO], object]) -> None:
         if isinstance(error, OSError) and error.errno is not None:  # the other name would say nothing
             raise OSError(error.errno, error.strerror, str(path)) from error
         raise
-    _sync_directory(target.parent)
+    sync_directory(target.parent)
 
 
 def replace_text(path: Path, text: str) -> None:
@@ -45,7 +45,7 @@ def replace_figure(path: Path, figure: Any, **settings: Any) -> None:
     replace_file(path, lambda file: figure.savefig(file, format=path.suffix[1:], **settings))
 
 
-def _sync_directory(directory: Path) -> None:
+def sync_directory(directory: Path) -> None:
     """The new name is on disk too."""
     if os.name == "nt":  # directories cannot be opened there
         return

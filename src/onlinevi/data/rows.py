@@ -74,7 +74,9 @@ class DenseRows:
     def take(self, numbers: NDArray[np.int64]) -> NDArray[Any]:
         if not len(numbers):
             return np.empty((0, self.dim))
-        return np.asarray(self.block(int(numbers[0]), int(numbers[-1]) + 1)[numbers - numbers[0]])
+        first, last = int(numbers[0]), int(numbers[-1])
+        block = self.block(first, last + 1)
+        return block if last - first == len(numbers) - 1 else np.asarray(block[numbers - first])
 
 
 class TableRows(DenseRows):

@@ -9,6 +9,7 @@ import re
 import sys
 import warnings
 from collections.abc import Iterator
+from functools import cache
 from importlib import import_module
 from types import ModuleType
 from typing import Any, NamedTuple
@@ -24,9 +25,13 @@ MISSING = frozenset(["", "?", "NA", "N/A", "#N/A", "na", "n/a", "NaN", "nan", "n
 EXACT = 1 << 53
 """Up to here every integer is a float."""
 
+A_SECOND = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}
+"""How many units of an Arrow duration it has."""
+
 NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?|[+-]?(inf|infinity|nan)", re.IGNORECASE)
 
 
+@cache  # a prediction asks for it a hundred times
 def arrow(part: str = "") -> Any:
     """The module ``pyarrow``, or a part of it such as ``pyarrow.csv``."""
     try:
@@ -76,25 +81,40 @@ def is_number(text: str) -> bool:
     return NUMBER.fullmatch(text) is not None
 
 
+def array_of(values: list[Any]) -> Any:
+    """An array of one type; of text where types are mixed."""
+    pa = arrow()
+    kinds = {type(value) for value in values if value is not None}
+    if kinds == {int, float} and all(abs(value) <= EXACT for value in values if type(value) is int):
+        return pa.array([None if value is None else float(value) for value in values], pa.float64())
+    if len(kinds) > 1 or (kinds == {int} and not all(-(2**63) <= value < 2**63 for value in values if value is not None)):
+        return pa.array([value if value is None or isinstance(value, str) else value_text(value) for value in values])
+    return pa.array(values)
+
+
 def plain(values: Any) -> Any:
     """The array without a dictionary, and text in one of its types."""
-    types = arrow().types
-    if types.is_dictionary(values.type):
-        values = values.dictionary_decode()
+    pa, types = arrow(), arrow().types
+    if types.is_dictionary(values.type):  # pyarrow decodes no dictionary of views, as polars' categories are
+        values = pa.DictionaryArray.from_arrays(values.indices, plain(values.dictionary)).dictionary_decode()
     other_text = types.is_large_string(values.type) or (hasattr(types, "is_string_view") and types.is_string_view(values.type))
-    return values.cast(arrow().string()) if other_text else values
+    return values.cast(pa.string()) if other_text else values
 
 
 def stored(values: Any) -> Any:
-    """The array without what wraps its values: an extension type, or runs of one value."""
-    pa = arrow()
+    """The array without what wraps its values: an extension type, or runs of one value; durations as numbers of seconds."""
+    pa, compute = arrow(), arrow("compute")
     if isinstance(values, pa.ExtensionArray):
         values = values.storage
-    return arrow("compute").run_end_decode(values) if pa.types.is_run_end_encoded(values.type) else values
+    if pa.types.is_run_end_encoded(values.type):
+        values = compute.run_end_decode(values)
+    if pa.types.is_duration(values.type):
+        values = compute.divide(values.cast(pa.int64()).cast(pa.float64(), safe=False), A_SECOND[values.type.unit])
+    return values
 
 
 def is_usable(values: Any) -> bool:
-    """Whether a column holds what can become numbers: no lists, bytes, durations or times of day."""
+    """Whether a column holds what can become numbers: no lists, bytes or times of day."""
     types, kind = arrow().types, plain(values).type
     usable = (types.is_null, types.is_boolean, types.is_date, types.is_timestamp, types.is_string)
     return is_numeric_type(kind) or any(is_one(kind) for is_one in usable)

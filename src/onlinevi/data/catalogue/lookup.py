@@ -14,6 +14,7 @@ from onlinevi.data.catalogue import storage
 from onlinevi.data.catalogue.catalogue import CATALOGUE
 from onlinevi.data.catalogue.entry import Dataset, DataUnavailable, Entry, Origin, Package, StoredFile, Table, WrongContent
 from onlinevi.data.catalogue.storage import Folder, parsed_table, refuse_unless, values_sha256, verified
+from onlinevi.engine import did_you_mean
 
 
 @dataclass(frozen=True)
@@ -90,7 +91,7 @@ def _table(entry: Entry, seed: int) -> tuple[Table, str]:
 
 def _entry(name: str) -> Entry:
     if name not in CATALOGUE:
-        raise ValueError(f"name={name!r}: no such data set; there are {', '.join(CATALOGUE)}")
+        raise ValueError(f"name={name!r}{did_you_mean(name, CATALOGUE)}: no such data set; there are {', '.join(CATALOGUE)}")
     return CATALOGUE[name]
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import PurePath
 
-from onlinevi.data.formats.base import Format, Piece, ReadOptions
-from onlinevi.data.sources import PACKED_SUFFIXES, Content
+from onlinevi.data.formats.base import Format
+from onlinevi.data.sources import PACKED_SUFFIXES, Content, Piece, ReadOptions
 from onlinevi.engine import look_up, named
 
 # In the order in which messages name them.
@@ -15,6 +15,7 @@ from onlinevi.data.formats.ndjson import NDJSON
 from onlinevi.data.formats.parquet import Parquet
 from onlinevi.data.formats.arrow_ipc import ArrowIPC
 from onlinevi.data.formats.libsvm import LIBSVM
+from onlinevi.data.formats.objects import objects_piece
 # isort: on
 
 __all__ = [
@@ -28,6 +29,7 @@ __all__ = [
     "Piece",
     "ReadOptions",
     "format_of",
+    "objects_piece",
 ]
 
 WRITTEN_AS = {suffix: each for each in named(Format).values() for suffix in each.written_suffixes}

@@ -5,8 +5,8 @@ from __future__ import annotations
 import io
 from collections.abc import Iterator
 
-from onlinevi.data.formats.base import CHUNK, Format, Piece, ReadOptions, piece_of
-from onlinevi.data.sources import BadInput, Content
+from onlinevi.data.formats.base import CHUNK, Format, piece_of
+from onlinevi.data.sources import BadInput, Content, Piece, ReadOptions
 from onlinevi.data.values import arrow
 
 FILE, STREAM = b"ARROW1", b"\xff\xff\xff\xff"

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, field
-from typing import Any, ClassVar, NamedTuple
+from collections.abc import Callable, Iterator
+from typing import Any, ClassVar
 
-import numpy as np
-from numpy.typing import NDArray
-
-from onlinevi.data.sources import BadInput, Content, Refused
+from onlinevi.data.sources import BadInput, Content, Piece, ReadOptions
 from onlinevi.data.values import arrow, stored
 
 CHUNK = 1 << 20
@@ -30,39 +26,6 @@ NO_TEXT = {
     b"\xfe\xff": "UTF-16: convert it to UTF-8 (iconv -f utf-16 -t utf-8)",
 }
 """How common files begin that are no text in UTF-8, and what to do with them."""
-
-
-@dataclass(frozen=True)
-class Piece:
-    """The rows that a format reads from a stretch of one part, numbered within the stretch."""
-
-    count: int
-    """How many rows there were, good and bad."""
-    columns: Mapping[str, Any]
-    """Of the good rows: pyarrow arrays by name."""
-    matrix: Any = None
-    """Of the good rows of a sparse format: a CSR matrix, one column an index."""
-    refused: list[Refused] = field(default_factory=list)
-
-    @property
-    def good(self) -> NDArray[np.int64]:
-        """The numbers of the rows that can be read."""
-        return np.delete(np.arange(self.count), [bad.row for bad in self.refused])
-
-
-class ReadOptions(NamedTuple):
-    """What a reader is told; a format takes what concerns it."""
-
-    numbers: Set[str] = frozenset()
-    """Columns of text to be read as floats; looked at before each block, since it may grow."""
-    delimiter: str | None = None
-    names: Sequence[str] | None = None
-    """The columns of a file without a header; of one without names, their places are their names."""
-    encoding: str | None = None
-    """Of text that is not UTF-8."""
-    batch_rows: int = 8192
-    wants: Callable[[str], bool] = lambda name: True
-    """Whether a column will be used; what cannot be read in others does not matter."""
 
 
 class Format:
@@ -90,14 +53,14 @@ class Format:
         raise NotImplementedError(f"{type(self).__name__} reads nothing: give it a method read(content, options)")
 
 
-def piece_of(content: Content, batch: Any) -> Piece:
-    """A record batch as a piece; a column of structs becomes a column for each field."""
+def piece_of(content: Content, batch: Any, of: int | None = None) -> Piece:
+    """A record batch as a piece, of a part of so many rows; a column of structs becomes a column for each field."""
     table = arrow().Table.from_batches([batch])
     while any(arrow().types.is_struct(kind) for kind in table.schema.types):
         table = table.flatten()
     if len(set(table.column_names)) < table.num_columns:
         raise BadInput(f"{content.name}: two of the columns {table.column_names} have one name: rename one")
-    return Piece(table.num_rows, {name: stored(table[name].combine_chunks()) for name in table.column_names})
+    return Piece(table.num_rows, {name: stored(table[name].combine_chunks()) for name in table.column_names}, of=of)
 
 
 Cut = Callable[[bytes, bool], int]

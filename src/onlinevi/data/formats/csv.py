@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from onlinevi.data.formats.base import Format, Piece, ReadOptions, text_blocks
-from onlinevi.data.sources import BadInput, Content, Decoded, Refused
+from onlinevi.data.formats.base import Format, text_blocks
+from onlinevi.data.sources import BadInput, Content, Decoded, Piece, ReadOptions, Refused
 from onlinevi.data.values import MISSING, arrow
 
 DELIMITERS = (",", ";", "\t", "|")
@@ -247,5 +247,5 @@ def _checked(content: Content, names: Sequence[str]) -> tuple[str, ...]:
     seen = set[str]()
     twice = next((name for name in names if name in seen or seen.add(name)), None)  # type: ignore[func-returns-value]
     if twice is not None:
-        raise BadInput(f"{content.name}: two columns are called {twice!r}: give names=, one a column ({len(names)})")
+        raise BadInput(f"{content.name}: two columns are called {twice!r}: rename one")
     return names

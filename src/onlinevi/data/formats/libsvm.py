@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from onlinevi.data.formats.base import Format, Piece, ReadOptions, text_blocks
-from onlinevi.data.sources import Content, Refused
+from onlinevi.data.formats.base import Format, text_blocks
+from onlinevi.data.sources import Content, Piece, ReadOptions, Refused
 from onlinevi.data.values import arrow
 from onlinevi.engine import Vector
 

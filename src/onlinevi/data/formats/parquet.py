@@ -6,8 +6,8 @@ import shutil
 import tempfile
 from collections.abc import Iterator
 
-from onlinevi.data.formats.base import CHUNK, Format, Piece, ReadOptions, piece_of
-from onlinevi.data.sources import BadInput, Content
+from onlinevi.data.formats.base import CHUNK, Format, piece_of
+from onlinevi.data.sources import BadInput, Content, Piece, ReadOptions
 from onlinevi.data.values import arrow
 
 
@@ -30,6 +30,6 @@ class Parquet(Format):
                 # Buffered ahead, all groups would stay in memory until the last was read.
                 with arrow("parquet").ParquetFile(content.path or copy, pre_buffer=False) as file:
                     for batch in file.iter_batches(batch_size=options.batch_rows):
-                        yield piece_of(content, batch)
+                        yield piece_of(content, batch, file.metadata.num_rows)
             except (arrow().ArrowException, OSError, MemoryError) as error:  # a damaged length asks for anything
                 raise BadInput(f"{content.name}: no readable Parquet ({error})") from error

@@ -21,7 +21,8 @@ from onlinevi.data.schema.kinds import KINDS, NUMBERS, Kind
 from onlinevi.data.schema.look import Seen, first_look
 from onlinevi.data.schema.schema import BUCKET, ONE, Columns, Schema
 from onlinevi.data.schema.spelling import bucket
-from onlinevi.data.schema.task import MOST_CLASSES, Task, guess_task, named_classes
+from onlinevi.data.schema.task import MOST_CLASSES, Task, class_name, guess_task, named_classes
+from onlinevi.data.schema.times import seconds
 
 __all__ = [
     "BUCKET",
@@ -36,8 +37,10 @@ __all__ = [
     "Seen",
     "Task",
     "bucket",
+    "class_name",
     "encode",
     "first_look",
     "guess_task",
     "named_classes",
+    "seconds",
 ]

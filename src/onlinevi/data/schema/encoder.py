@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -31,28 +31,66 @@ class Encoded(NamedTuple):
     """How many features there are when each row has come: those behind are brought by later rows, and 0 in it."""
     odd: int = 0
     """How many cells are not of their column's kind, and were taken as missing."""
+    weights: Vector | None = None
+    """How often each row counts, where a column says so."""
+    beside: Mapping[str, Any] = {}
+    """Columns that were asked for as they are."""
+
+    def part(self, start: int, stop: int) -> Encoded:
+        """Some of the rows; of those cut off, cells taken as missing are counted still."""
+        own = slice(start, stop)
+        beside = {name: values.slice(start, stop - start) for name, values in self.beside.items()}
+        y, weights = (None if values is None else values[own] for values in (self.y, self.weights))
+        return Encoded(self.X[own], y, self.rows[own], self.widths[own], self.odd, weights, beside)
 
 
-def encode(schema: Schema, batch: Batch, bad: Policy | None = None, *, labels: bool = True) -> tuple[Schema, Encoded]:
+def encode(
+    schema: Schema,
+    batch: Batch,
+    bad: Policy | None = None,
+    *,
+    labels: bool = True,
+    beside: Sequence[str] = (),
+    refused: Mapping[int, tuple[str, str]] | None = None,
+) -> tuple[Schema, Encoded]:
     """Turn the batch's rows into numbers, and give the schema with what they brought.
 
-    ``labels=False`` is for rows to be predicted. A row with a cell that is not of its column's kind, unless such cells are
-    missing values (``Columns.odd``), or with no usable label, goes to ``bad``. Where that raises, the rows before it can still
-    be had: ``batch.slice`` up to the row that the exception names.
+    ``labels=False`` is for rows to be predicted. ``refused`` has columns and reasons for which rows are refused already, by
+    their places; such rows will have labels, and their weights are wanted. A row with a cell that is not of its column's kind,
+    unless such cells are missing values (``Columns.odd``), or with no usable label or weight, goes to ``bad``. Where that
+    raises, the rows before it can still be had: ``batch.slice`` up to the row that the exception names. ``beside`` names
+    columns to be passed on.
     """
     encoder = BatchEncoder(schema, batch)
-    task, y = schema.task, None
-    reasons: dict[int, str] = {}
+    lacking = arrow().nulls(len(batch), arrow().string())
+    task, y, weights = schema.task, None, None
+    reasons = dict(refused or {})
     if labels and schema.target is not None and task is not None:
-        target = batch.columns.get(schema.target, arrow().nulls(len(batch), arrow().string()))
+        target = batch.columns.get(schema.target, lacking)
         check_type(schema.target, target)
-        task, y, reasons = task.encode(target)
-    refused = encoder.refused(reasons)
-    for row in refused:
+        task, y, of_labels = task.encode(target)
+        reasons = {row: (schema.target, reason) for row, reason in of_labels.items()}
+    if schema.how.weight is not None and (labels or refused is not None):
+        weights, of_weights = _weights(schema.how.weight, batch.columns.get(schema.how.weight, lacking))
+        reasons = of_weights | reasons
+    left_out = encoder.refused(reasons)
+    for row in left_out:
         (bad or Stop())(row)
-    kept = np.flatnonzero(~np.isin(batch.rows, [row.row for row in refused]))
+    kept = np.flatnonzero(~np.isin(batch.rows, [row.row for row in left_out]))
     grown, X, widths = encoder.matrix(kept)
-    return replace(grown, task=task), Encoded(X, None if y is None else y[kept], batch.rows[kept], widths, encoder.odd(kept))
+    own, weighing = (None if values is None else values[kept] for values in (y, weights))
+    passed_on = {name: batch.columns.get(name, lacking).take(arrow().array(kept)) for name in beside}
+    return replace(grown, task=task), Encoded(X, own, batch.rows[kept], widths, encoder.odd(kept), weighing, passed_on)
+
+
+def _weights(column: str, values: Any) -> tuple[Vector, dict[int, tuple[str, str]]]:
+    """The weights of rows, and why a row has none, by its place."""
+    check_type(column, values)
+    read = cells("number", values)
+    weights, bad = read.parts[0], read.bad | read.missing
+    bad |= ~(weights >= 0.0)
+    why = {True: "the weight is missing", False: "the weight needs to be a number from 0"}
+    return weights, {int(row): (column, why[bool(read.missing[row])]) for row in np.flatnonzero(bad)}
 
 
 class BatchEncoder:
@@ -84,10 +122,9 @@ class BatchEncoder:
         """How many cells of the rows kept were taken as missing though they are there."""
         return sum(int(np.count_nonzero(bad[kept[kept >= self.starts.get(name, 0)]])) for name, bad in self.taken.items())
 
-    def refused(self, reasons: Mapping[int, str]) -> list[Refused]:
-        """The rows to refuse: those whose labels have reasons, then those with a bad cell; one report a row."""
-        target = self.schema.target or ""
-        reports = {i: self._report(i, target, reason) for i, reason in reasons.items()}
+    def refused(self, reasons: Mapping[int, tuple[str, str]]) -> list[Refused]:
+        """The rows to refuse: those whose labels or weights have reasons, then those with a bad cell; one report a row."""
+        reports = {i: self._report(i, *reason) for i, reason in reasons.items()}
         for name, column in self.cells.items():
             wrong = column.bad | column.missing if self.schema.how.missing == "refuse" else column.bad
             for i in np.flatnonzero(wrong).tolist():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable
+from shlex import quote
 from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
 import numpy as np
@@ -104,7 +105,7 @@ def check_type(name: str, values: Any) -> None:
     """Refuse a column whose type has no kind."""
     if not is_usable(values):
         raise BadInput(
-            f"column {name!r} holds {values.type}: needs numbers, text, dates or booleans; convert it, or --drop {name}"
+            f"column {name!r} holds {values.type}: needs numbers, text, dates or booleans; convert it, or --drop {quote(name)}"
         )
 
 

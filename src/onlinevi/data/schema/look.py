@@ -28,6 +28,8 @@ class Seen(NamedTuple):
     """None where it has no value there; of the target its task."""
     missing: int
     distinct: int
+    rows: int
+    """How many were looked at."""
     warnings: tuple[str, ...]
     """What its reader should know, each a sentence that begins with the column's name."""
 
@@ -46,7 +48,8 @@ def _seen(name: str, kind: Kind | None, seen: Sequence[Batch], *, odd_refused: b
     blocks = [batch.columns[name] for batch in seen if name in batch.columns]
     values = _values(blocks)
     odd, different = odd_cells(kind, blocks), dict.fromkeys(values)
-    return Seen(name, kind, rows - len(values), len(different), tuple(_warnings(name, kind, values, odd, odd_refused)))
+    warnings = tuple(_warnings(name, kind, values, odd, odd_refused))
+    return Seen(name, kind, rows - len(values), len(different), rows, warnings)
 
 
 def _target(schema: Schema, name: str, seen: Sequence[Batch]) -> Seen:
@@ -89,7 +92,7 @@ def _warnings(name: str, kind: Kind | None, values: Sequence[str], odd: Sequence
     if count < FEW:
         return
     if len(different) == 1:
-        yield f"{name} is {values[0]!r} in all rows, and tells nothing: --drop {name}"
+        yield f"{name} is {values[0]!r} in all rows seen, and tells nothing: --drop {name}"
     elif kind == "category" and all(day_and_month(text) for text in different):
         yield f"{name} may be dates, days or months first: --kinds {name}=day-first, or {name}=month-first, tells"
     elif kind in ("category", "id") and len(different) > IDS * count:
@@ -106,4 +109,4 @@ def _warnings(name: str, kind: Kind | None, values: Sequence[str], odd: Sequence
 
 def _counts_up(values: Sequence[str]) -> bool:
     numbers = np.array([float(text) if is_number(text) else np.nan for text in values])
-    return bool((np.diff(numbers) == 1.0).all())
+    return bool((np.isfinite(numbers[1:]) & (numbers[1:] == numbers[:-1] + 1.0)).all())

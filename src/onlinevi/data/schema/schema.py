@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from onlinevi.data.schema.kinds import KINDS, PARTS, Kind, check_type, is_id, kind_of, told_kind
 from onlinevi.data.schema.task import Task, guess_task
 from onlinevi.data.stream import Batch
+from onlinevi.engine import did_you_mean
 
 ONE, BUCKET = "=", "~"
 """What a feature's name has between the column's and the category's, or the bucket's number."""
@@ -21,7 +22,8 @@ ONE, BUCKET = "=", "~"
 SPARSE_FROM = 200
 """So many names in the first rows make a matrix sparse."""
 MOST_HASH_BITS = 28
-
+SHOWN = 20
+"""Names of columns that a message lists."""
 
 EXACT_WIDTH = 1024
 """Up to here a sparse file has as many features as its largest index asks for; beyond, up to an eighth more."""
@@ -43,7 +45,7 @@ class Columns:
     one in nearly each, is an id and has no feature. With ``hash_bits`` all names of all columns share 2^bits features from the
     start. ``sparse`` asks for CSR or for a dense matrix; None decides by the first rows. ``decimal`` tells whether numbers
     have a point or a comma; None finds out. ``odd``: a row with a cell that is not of
-    its column's kind is to "refuse", or the cell is "missing".
+    its column's kind is to "refuse", or the cell is "missing". ``weight`` is the column that says how often a row counts.
     """
 
     missing: Literal["nan", "zero", "refuse"] = "nan"
@@ -56,6 +58,7 @@ class Columns:
     sparse: bool | None = None
     decimal: Literal[".", ","] | None = None
     odd: Literal["refuse", "missing"] = "refuse"
+    weight: str | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "keep", tuple(self.keep))
@@ -79,10 +82,17 @@ class Columns:
         """Whether a column is chosen."""
         return column not in self.drop and (not self.keep or column in self.keep)
 
-    def learn(self, seen: Sequence[Batch], target: str | None = None, task: Task | Literal["classes"] | None = None) -> Schema:
+    def learn(
+        self,
+        seen: Sequence[Batch],
+        target: str | None = None,
+        task: Task | Literal["classes"] | None = None,
+        labels: Sequence[Any] | None = None,
+    ) -> Schema:
         """The schema for a stream that begins with these rows, as ``stream.peek()`` gives them.
 
-        ``task="classes"`` tells that the labels are classes, whose names are those of these rows.
+        ``task="classes"`` tells that the labels are classes, whose names are those of these rows. ``labels`` are the first of
+        them where they are no column of the rows.
         """
         if not any(map(len, seen)):
             raise ValueError("no rows to learn the columns from: the stream is empty")
@@ -90,17 +100,23 @@ class Columns:
         if of_indices and self.hash_bits is not None:
             raise ValueError(f"hash_bits={self.hash_bits}: is for names, and this file has indices")
         names = list(dict.fromkeys(name for batch in seen for name in batch.columns))
-        needed = [*self.keep, *self.drop, *self.kinds, *([] if target is None else [target])]
+        if self.weight is not None and self.weight == target:
+            raise ValueError(f"weight={target!r} is what is to be predicted: name another column, or leave it out")
+        within = () if target is None or labels is not None else (target,)
+        needed = [*self.keep, *self.drop, *self.kinds, *within, *(() if self.weight is None else (self.weight,))]
         unknown = [name for name in needed if name not in names]
         if unknown:
-            raise ValueError(f"no column is called {unknown[0]!r}: the first rows have {', '.join(map(repr, names))}")
+            meant = did_you_mean(unknown[0], names)
+            told = ", ".join(map(repr, names[:SHOWN])) + (f" and {len(names) - SHOWN:,} more" if len(names) > SHOWN else "")
+            raise ValueError(f"no column is called {unknown[0]!r}{meant}: the first rows have {told}")
         for name in names:
-            if name == target or self.wants(name):
+            if name in (target, self.weight) or self.wants(name):
                 for batch in seen:
                     if name in batch.columns:
                         check_type(name, batch.columns[name])
         if target is not None:
-            labels = [batch.columns[target] for batch in seen if target in batch.columns]
+            if labels is None:
+                labels = [batch.columns[target] for batch in seen if target in batch.columns]
             if not isinstance(task, Task):
                 task = guess_task(labels, classes=task == "classes", written=self._kind(target, labels))
             elif task.kind != "classes":
@@ -171,6 +187,11 @@ class Schema:
         column, part = self.features[place - self.hashed - self.indices]
         return f"{column}.{part}" if part[:1].isalpha() else column + part
 
+    def column(self, place: int) -> str:
+        """The column that the feature in this place is of; of names that are hashed and of indices, what it is called."""
+        first = self.hashed + self.indices
+        return self.name(place) if place < first or not self.features else self.features[place - first][0]
+
     def kind(self, place: int) -> Kind | None:
         """The kind of the column that the feature in this place is of."""
         if place < self.hashed:
@@ -190,11 +211,12 @@ class Schema:
         """The columns that a reader may deliver as floats."""
         features = {name for name, kind in self.kinds.items() if kind == "number"}
         plain = self.task is not None and self.task.kind != "classes" and self.task.written == "number"
-        return features | ({self.target} if self.target is not None and plain else set())
+        weight = set() if self.how.weight is None else {self.how.weight}
+        return features | weight | ({self.target} if self.target is not None and plain else set())
 
     def wants(self, column: str) -> bool:
-        """Whether a column is in use."""
-        return column != self.target and self.how.wants(column)
+        """Whether a column is in use, to predict from."""
+        return column not in (self.target, self.how.weight) and self.how.wants(column)
 
     @cached_property
     def places(self) -> dict[tuple[str, str], int]:

@@ -22,6 +22,8 @@ MOST_CLASSES = 100
 CODES = ("0", "1", "-1")
 """Numbers that, alone in the first rows, are more likely a class than an amount."""
 LACKS = "the label is missing"
+SHOWN = 10
+"""Names of classes in a message."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +31,7 @@ class Task:
     """Labels as a loss wants them: −1 and +1 for two classes, 0, 1, 2 … for more, numbers as they are.
 
     ``names`` are the classes in the order of these codes. Where there is one, the first other that comes is the second of two;
-    of more than two, new ones join at the end as they come, up to ``MOST_CLASSES``.
+    of more than two, new ones join at the end as they come, up to ``MOST_CLASSES``, unless it does not grow.
     """
 
     kind: TaskKind
@@ -37,6 +39,8 @@ class Task:
     why: str = "told"
     written: Kind = "number"
     """How numbers are written."""
+    grows: bool = True
+    """Whether classes may join that are not among the names."""
 
     def __post_init__(self) -> None:
         if self.kind not in ("classes", "numbers", "counts"):
@@ -58,15 +62,18 @@ class Task:
 
     def _classes(self, values: Any) -> tuple[Task, Vector, dict[int, str]]:
         spelled = Names.of(texts(values))
-        names = [_class_name(text, self.names) for text in spelled.different]
+        names = [class_name(text, self.names) for text in spelled.different]
         codes: dict[str | None, float] = {name: float(code) for code, name in enumerate(self.names)}
         several = len(self.names) > 2
+        most = len(self.names) if not self.grows else MOST_CLASSES if several else 2
         for _, number in spelled.met():
-            if names[number] is not None and len(codes) < (MOST_CLASSES if several else 2):
+            if names[number] is not None and len(codes) < most:
                 codes.setdefault(names[number], float(len(codes)))
         labels = np.array([codes.get(name, np.nan) for name in [*names, None]])[spelled.rows]  # −1 is the last: missing
         two = " nor ".join(repr(name) for name in codes)
         other = f"a class beyond the first {MOST_CLASSES}" if several else f"neither {two}: name all classes, by --classes"
+        if not self.grows:
+            other = f"none of the classes that have costs, {', '.join(map(repr, self.names[:SHOWN]))}"
         reasons = {}
         for i in np.flatnonzero(np.isnan(labels)):
             known = spelled.rows[i] >= 0 and names[spelled.rows[i]] is not None
@@ -80,7 +87,7 @@ def guess_task(blocks: Iterable[Any], *, classes: bool = False, written: Kind | 
 
     ``classes`` tells that they are classes, numbers too; ``written`` how they are written, where they are numbers.
     """
-    spelled = {_class_name(text) for values in blocks for text in texts(values).unique().to_pylist()}
+    spelled = {class_name(text) for values in blocks for text in texts(values).unique().to_pylist()}
     names = sorted((name for name in spelled if name is not None), key=_order)
     if not names:
         raise ValueError("the target has no value in the rows seen: name another column, or tell the task")
@@ -112,16 +119,18 @@ def _classes(names: Sequence[str]) -> Task:
     return Task("classes", tuple(names), why)
 
 
-def named_classes(names: Sequence[str]) -> Task:
+def named_classes(names: Sequence[str], *, grows: bool = True) -> Task:
     """The task of labels that are these classes, in the order of their codes; of two, the first is −1.
+
+    Unless it ``grows``, no other may come: each of these has costs.
 
     >>> named_classes(["no", "yes"]).why
     "two classes: 'no' is −1, 'yes' is +1"
     """
-    spelled = [_class_name(name, tuple(names)) or name for name in names]
+    spelled = [class_name(name, tuple(names)) or name for name in names]
     if len(spelled) < 2 or len(set(spelled)) < len(spelled) or len(spelled) > MOST_CLASSES:
         raise ValueError(f"classes={','.join(names)}: needs 2 to {MOST_CLASSES} different names")
-    return _classes(spelled)
+    return replace(_classes(spelled), grows=grows)
 
 
 def _order(name: str) -> tuple[bool, float, str]:
@@ -129,7 +138,7 @@ def _order(name: str) -> tuple[bool, float, str]:
     return (False, float(name), "") if is_number(name) else (True, 0.0, name)
 
 
-def _class_name(text: str | None, told: tuple[str, ...] = ()) -> str | None:
+def class_name(text: str | None, told: tuple[str, ...] = ()) -> str | None:
     """A label as a name: 1 and 1.0 are one class. What spells a missing value is one, unless it was told to be a class."""
     name = "" if text is None else text.strip()
     if name in MISSING and name not in told:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onlinevi.data.schema.spelling import instant_of
-from onlinevi.data.values import arrow, is_missing, plain, texts
+from onlinevi.data.values import arrow, is_missing, numbers, plain, texts
 from onlinevi.engine import Vector
 
 DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
@@ -23,6 +23,8 @@ TIME_PARTS = (*DATE_PARTS, "hour", "day_sin", "day_cos")
 """Month 1 to 12, weekday from Monday = 0, hour 0 to 23; sine and cosine of the share of the year and of the day gone by."""
 
 DAYS_A_YEAR = 365.2425
+MILLISECONDS = 1e11
+"""Whoever counts seconds gets here in the year 5138: numbers beyond count milliseconds."""
 
 
 def instants(values: Any, day_first: bool | None = None) -> tuple[NDArray[np.datetime64], NDArray[np.bool_]]:
@@ -39,6 +41,26 @@ def instants(values: Any, day_first: bool | None = None) -> tuple[NDArray[np.dat
     return _read(
         texts(values), is_missing(values), _instant if day_first is None else partial(instant_of, day_first=day_first)
     )
+
+
+def seconds(values: Any) -> tuple[Vector, NDArray[np.bool_]]:
+    """When things happened, in seconds: numbers as they are, or in milliseconds; dates and times since 1970, in UTC. NaN where
+    missing; and where they are neither."""
+    values = plain(values)
+    types = arrow().types
+    if types.is_date(values.type) or types.is_timestamp(values.type):
+        stamps, bad = instants(values)
+        return _since_1970(stamps), bad
+    counted, bad = numbers(values)
+    spelled = np.flatnonzero(bad)
+    if len(spelled):
+        stamps, still_bad = instants(texts(values).take(arrow().array(spelled)))
+        counted[spelled], bad[spelled] = _since_1970(stamps), still_bad
+    return np.where(np.abs(counted) >= MILLISECONDS, counted / 1000.0, counted), bad
+
+
+def _since_1970(stamps: NDArray[np.datetime64]) -> Vector:
+    return np.where(np.isnat(stamps), np.nan, stamps.astype("datetime64[us]").astype(np.int64) / 1e6)
 
 
 def parts(stamps: NDArray[np.datetime64], names: tuple[str, ...]) -> list[Vector]:

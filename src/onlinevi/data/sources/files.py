@@ -12,6 +12,7 @@ from typing import Any
 
 from onlinevi.data.sources.base import Part
 from onlinevi.data.sources.refused import BadInput
+from onlinevi.engine import did_you_mean
 
 STANDARD_INPUT = "-"
 
@@ -37,7 +38,8 @@ class Files:
 def _listed(path: Path) -> list[Path]:
     """The file itself, or a folder's files, without hidden ones and ``_SUCCESS`` marks."""
     if not path.exists():
-        raise FileNotFoundError(f"{path}: no such file or folder; '-' reads standard input")
+        beside = [one.name for one in path.parent.iterdir()] if path.parent.is_dir() else []
+        raise FileNotFoundError(f"{path}: no such file or folder{did_you_mean(path.name, beside)}; '-' reads standard input")
     if not path.is_dir():
         return [path]
     paths = sorted((part for part in path.iterdir() if part.is_file() and part.name[0] not in "._"), key=str)

@@ -1,14 +1,46 @@
-"""How far a source has been read, and the checksum of what was read, which grows with it."""
+"""How far a source has been read: the checksum of what was read, which grows with it, or what the source goes on from."""
 
 from __future__ import annotations
 
 import hashlib
-from typing import Any, NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple, Protocol
 
 from onlinevi.data.sources.refused import BadInput
 
 FIRST_PREFIX = 4096
 """The shortest beginning with a sum of its own: shorter ones may be a header alone."""
+
+
+class Sums(NamedTuple):
+    """The sha256 of the first bytes of a source."""
+
+    bytes: int = 0
+    sha256: str = ""
+    prefixes: tuple[tuple[int, str], ...] = ()
+    """The sha256 of the first 2^k bytes, for each k: by these, sources read to different ends are known as one."""
+
+
+class Mark(Protocol):
+    """What a source goes on from behind each of the rows that were read last."""
+
+    def behind(self, rows: int) -> Any:
+        """What it goes on from behind so many rows of the stream: a value that JSON has a word for."""
+
+    def place(self, row: int) -> Mapping[str, Any] | None:
+        """What the source calls one of them, where it is known."""
+
+
+class Kept(NamedTuple):
+    """A mark that was kept in a checkpoint."""
+
+    value: Any
+
+    def behind(self, rows: int) -> Any:
+        return self.value
+
+    def place(self, row: int) -> None:
+        return None
 
 
 class Position(NamedTuple):
@@ -20,22 +52,34 @@ class Position(NamedTuple):
     sha256: str
     prefixes: tuple[tuple[int, str], ...] = ()
     """The sha256 of the first 2^k bytes, for each k: by these, sources read to different ends are known as one."""
+    mark: Mark | None = None
+    """What the source goes on from, where it need not be read from its beginning again."""
+
+    @property
+    def place(self) -> Any:
+        """What the source goes on from behind these rows; None where it is read again."""
+        return None if self.mark is None else self.mark.behind(self.rows)
 
     def begins_like(self, other: Position) -> bool:
-        """Whether both were read from one source, as far as sums tell: they agree on the longest beginning that both have."""
+        """Whether both were read from one source, as far as sums tell: they agree on the longest beginning that both have.
+        Of a broker there are no sums, but its name."""
+        if self.mark is not None or other.mark is not None:
+            return self.source == other.source
         sums, other_sums = (dict([*position.prefixes, (position.bytes, position.sha256)]) for position in (self, other))
         common = sums.keys() & other_sums.keys()
         return bool(common) and sums[max(common)] == other_sums[max(common)]
 
     def to_json(self) -> list[Any]:
         """The position as a checkpoint keeps it."""
-        return [*self[:4], [list(prefix) for prefix in self.prefixes]]
+        prefixes = [list(prefix) for prefix in self.prefixes]
+        return [*self[:4], prefixes, *([] if self.mark is None else [self.place])]
 
     @staticmethod
     def from_json(saved: list[Any]) -> Position:
         """The position that ``to_json`` gave; before there were prefixes it had four parts."""
-        source, rows, size, sha256, *prefixes = saved
-        return Position(source, rows, size, sha256, tuple((length, prefix) for part in prefixes for length, prefix in part))
+        source, rows, size, sha256, *more = saved
+        prefixes = tuple((length, prefix) for part in more[:1] for length, prefix in part)
+        return Position(source, rows, size, sha256, prefixes, Kept(more[1]) if more[1:] else None)
 
 
 class Digest:
@@ -59,6 +103,10 @@ class Digest:
     @property
     def sha256(self) -> str:
         return self._sha.hexdigest()
+
+    @property
+    def sums(self) -> Sums:
+        return Sums(self.bytes, self.sha256, self.prefixes)
 
     def finish(self) -> None:
         """Refuse a source that has ended before the expected position."""

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias, cast
 
 SHOWN = 80
 """How many characters of a bad row a message shows."""
@@ -21,21 +21,30 @@ class Refused(NamedTuple):
     text: str
     line: int | None = None
     """Its line in the file, from 1, where the format has lines."""
+    place: Mapping[str, Any] | None = None
+    """What its source calls it, where it has names for rows: a topic, a partition and an offset, a stream and an id."""
 
     def __str__(self) -> str:
         place = f"{self.source}, row {self.row}"
         place += f" (line {self.line})" if self.line is not None else ""
+        place += "".join(f", {name} {value}" for name, value in (self.place or {}).items())
         place += f", column {self.column!r}" if self.column is not None else ""
         text = self.text if len(self.text) <= SHOWN else self.text[:SHOWN] + "…"
-        return f"{place}: {self.reason}; it reads {text!r}"
+        return f"{place}: {self.reason}" + (f"; it reads {text!r}" if text else "")
+
+    def to_json(self) -> dict[str, Any]:
+        """As it is written down."""
+        told = self._asdict()
+        return told | (told.pop("place") or {})
 
 
 class BadInput(ValueError):
-    """A file that cannot be read on. ``refused`` is the row at fault, where it was one."""
+    """A file that cannot be read on. ``refused`` is the row at fault, where it was one; ``learned`` what the rows before it
+    have taught, where the caller would not have it otherwise."""
 
     def __init__(self, message: str, refused: Refused | None = None) -> None:
         super().__init__(message)
-        self.refused = refused
+        self.refused, self.learned = refused, cast(Any, None)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (str(self), self.refused)
@@ -74,4 +83,4 @@ class Collect(Skip):
     def __call__(self, refused: Refused) -> None:
         super().__call__(refused)
         with self.path.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(refused._asdict(), ensure_ascii=False) + "\n")
+            file.write(json.dumps(refused.to_json(), ensure_ascii=False) + "\n")
