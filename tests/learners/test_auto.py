@@ -186,3 +186,72 @@ def test_two_labels_are_classes_and_it_is_said(given: tuple[Any, Any]) -> None:
     numbers = ovi.auto(X, [given[int(own > 0.0)] for own in y], loss=ovi.Squared())
     assert numbers.classes is None
     assert numbers.probability is None
+
+
+# --- several classes
+
+
+def three(count: int = 40, dim: int = 2) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(5)
+    X = rng.standard_normal((count, dim)) * 10.0 ** np.arange(dim)
+    y = (X / 10.0 ** np.arange(dim) @ rng.standard_normal((dim, 4)) + rng.gumbel(size=(count, 4))).argmax(axis=1) * 1.0
+    y[: count // 2] %= 3.0
+    return X, y
+
+
+def members(learner: ovi.Auto, dim: int, *, sparse: bool = False) -> list[str]:
+    """What the pool is of: the kind of each, and of Softmax on features whether all share a covariance."""
+    made: Any = learner.init(dim, sparse=sparse).made_of
+    found = []
+    for own in made.inner.learners:
+        shared = {leaf.shared for leaf in own.inner.learners} if isinstance(own, ovi.Expand) else set()
+        found.append(type(own.map).__name__ + (" shared" * shared.pop()) if shared else type(own).__name__)
+    return found
+
+
+def test_several_classes_are_told_apart_by_posteriors_of_all_beside_one_a_class() -> None:
+    straight, bent = ["ClassPool", "OneVsRest"], ["Relu shared", "Fourier shared"]
+    few = ovi.Auto(known=3)
+    assert members(few, 4) == [*straight, *bent, "Products shared", "Splines shared", "Relu", "Fourier"]
+    assert members(ovi.Auto(known=26), 16) == [*straight, *bent, "Products shared", "Splines shared"]
+    assert members(few, 60) == [*straight, *bent, "Relu", "Fourier"]
+    assert members(ovi.Auto(known=0), 60) == [*straight, *bent], "as for ten classes"
+    assert members(ovi.Auto(known=3, effort="light"), 4) == members(few, 4, sparse=True) == straight
+    assert len(members(ovi.Auto(known=3, effort="most"), 4)) == len(members(few, 4)) + 2
+
+
+def test_several_classes_in_any_split_with_classes_and_columns_that_join(path: Any) -> None:
+    learner, (X, y) = ovi.Auto(known=0, effort="light", inputs=ovi.Inputs(missing=True)), three(24)
+    X[3, 1], weights = np.nan, np.where(y == 1.0, 0.0, 1.0)
+    whole, trace = learner.update_many(learner.init(2), X, y)
+    assert trace.probability.shape == (24, 4)
+    state = learner.init(2)
+    for low, high in ((0, 1), (1, 15), (15, 24)):
+        state, _ = learner.update_many(state, X[low:high], y[low:high])
+    assert same(state, whole)
+    live = learner.live(learner.init(2))
+    for row, label in zip(X, y, strict=True):
+        live.learn(row[np.newaxis], label)
+    assert same(live.state, whole)
+    ovi.save(path, learner, whole)
+    assert same(ovi.load(path).state, whole)
+    wide, _ = learner.update_many(whole, np.column_stack([X, X[:, 0]]), y)
+    assert wide.mean.shape == (4, 4)
+    pool, prepared = learner.init(2).made_of.inner, np.column_stack([np.ones(24), np.nan_to_num(X)])
+    merged = pool.merge([pool.update_many(pool.init(3), prepared[k::2], y[k::2])[0] for k in range(2)])
+    assert merged.count == 24
+    weighed, _ = learner.update_many(learner.init(2), X, y, weights=weights)
+    without, _ = learner.update_many(learner.init(2), X[weights > 0.0], y[weights > 0.0])
+    assert same(weighed, without)
+
+
+@pytest.mark.compiled
+def test_several_classes_have_one_certificate_and_a_regret() -> None:
+    learner, (X, y) = ovi.Auto(known=4), three(200)
+    state, trace = learner.update_many(learner.init(2), X, y)
+    live = ovi.certificate(state)
+    _, rows = learner.inputs.update_many(learner.inputs.init(2), X)
+    best = ovi.guarantees.hindsight(rows, y, loss=ovi.Logistic(), classes=4, box=None, radius=5.0)
+    assert live.loss == pytest.approx(trace.loss.sum())
+    assert live.loss - 200 * best.value <= live.against(best.mean.ravel()) <= live.within(5.0) + 1e-9
+    assert state.pooled.regret <= state.pooled.switching_bound(0)

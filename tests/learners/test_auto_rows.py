@@ -110,6 +110,19 @@ def test_many_sparse_columns_stay_sparse() -> None:
     assert trace.loss[100:].mean() < y.var()
 
 
+@pytest.mark.compiled
+def test_many_sparse_columns_forget_where_the_stream_changes() -> None:
+    rng, count, dim = np.random.default_rng(5), 3_000, 300
+    X = sparse.random(count, dim, 0.1, format="csr", random_state=rng)
+    signal = X @ rng.standard_normal(dim)
+    signal[count // 2 :] *= -1.0
+    y = np.where(signal + 0.1 * rng.logistic(size=count) > 0.0, 1.0, -1.0)
+    state, _ = ovi.Auto().update_many(ovi.Auto().init(dim, sparse=True), X, y)
+    lazy = [leaf.plan.lazy for leaf in state.leaves()]
+    assert lazy == [False] * 4 + [True] * 2
+    assert state.weights[lazy].sum() > 0.9
+
+
 # --- bad input
 
 

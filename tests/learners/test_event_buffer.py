@@ -165,38 +165,137 @@ class Own(ovi.Linear):
     """A learner of one's own."""
 
 
+MISSING = ovi.Inputs(missing=True)
 POOLED = ovi.Pool([ovi.Linear(ovi.Logistic(), ovi.NGVI(), average=False)], rate=1.0, pool="probability")
 NUMBER = ovi.Linear(ovi.Squared(), ovi.Implicit(), average=False)
-SLOW = {
-    "auto": (ovi.Auto(), SIGNS),
-    "auto classes": (OneVsRest(ovi.Auto(), 0), CODES),
-    "calibrated": (ovi.Calibrate(ovi.Calibration(0.8), Prepare(ovi.Inputs(), NUMBER)), NUMBERS),
-    "pool": (Prepare(ovi.Inputs(), POOLED), SIGNS),
-    "own": (Prepare(ovi.Inputs(), Own(ovi.Squared(), ovi.Implicit(), average=False)), NUMBERS),
-    "float32": (Prepare(ovi.Inputs(), ovi.Linear(ovi.Squared(), ovi.Implicit(), dtype="float32")), NUMBERS),
-    "alone": (NUMBER, NUMBERS),
+COUNTS = np.round(np.abs(np.nan_to_num(NUMBERS) - 5.0))
+
+
+def light(loss: ovi.Loss, **more: Any) -> ovi.Auto:
+    return ovi.Auto(loss, MISSING, effort="light", **more)
+
+
+LIVE = {
+    "auto": (ovi.Auto(inputs=MISSING), SIGNS, 6),
+    "auto numbers": (ovi.Auto(ovi.Squared(), MISSING), NUMBERS, 4),
+    "auto classes": (OneVsRest(ovi.Auto(inputs=MISSING, one_of_many=True), 0), CODES % 3, 5),
+    "logistic": (light(ovi.Logistic()), SIGNS, 60),
+    "hinge": (light(ovi.Hinge()), SIGNS, 40),
+    "squared": (light(ovi.Squared()), NUMBERS, 40),
+    "absolute": (light(ovi.Absolute()), NUMBERS, 20),
+    "pinball": (light(ovi.Pinball(0.9)), NUMBERS, 20),
+    "counts": (light(ovi.Poisson()), COUNTS, 40),
+    "lags": (light(ovi.Squared(), lags=2), NUMBERS, 20),
+    "classes": (OneVsRest(light(ovi.Logistic(), one_of_many=True), 0), CODES, 30),
+    "hinge classes": (OneVsRest(light(ovi.Hinge(), one_of_many=True), 5, grows=False), CODES, 20),
+    "calibrated": (
+        ovi.Calibrate(ovi.Calibration(0.8), Prepare(MISSING, ovi.Linear(ovi.Squared(), missing=True, rule=ovi.Implicit()))),
+        NUMBERS,
+        20,
+    ),
+    "trees": (Prepare(MISSING, ovi.Expand(ovi.Trees(3, 2), ovi.Linear(ovi.Logistic(), ovi.NGVI(), missing=True))), SIGNS, 20),
+    "own": (Prepare(MISSING, Own(ovi.Squared(), ovi.Implicit(), average=False, missing=True)), NUMBERS, 20),
+    "float32": (Prepare(ovi.Inputs(), ovi.Linear(ovi.Squared(), ovi.Implicit(), dtype="float32")), NUMBERS, 7),
+    "alone": (NUMBER, NUMBERS, 7),
 }
+"""Learners, their labels, and how many of the first events they learn: what is live, and what is a new value each time."""
 
 
-@pytest.mark.parametrize("name", SLOW)
-def test_any_learner_has_a_buffer(name: str) -> None:
-    learner, labels = SLOW[name]
-    part = slice(30, 36 if "auto" in name else 42)
-    rows, labels = ROWS[part], labels[part] % 3 if "classes" in name else labels[part]
-    buffer = learned(learner, rows, labels)
+@pytest.mark.parametrize("name", LIVE)
+def test_any_learner_has_a_buffer_that_is_the_contract_to_the_bit(name: str) -> None:
+    """Whatever is asked in between, and whichever events are refused."""
+    learner, labels, number = LIVE[name]
+    rows = np.nan_to_num(ROWS) if name in ("float32", "alone") else ROWS
+    buffer = buffer_for(learner, learner.init(3))
     assert type(buffer) is StateBuffer
-    state = learner.init(3)
-    for row, label in zip(rows, labels, strict=True):
-        state, _ = learner.update(state, row, label)
+    for k, (row, label) in enumerate(zip(rows[:number], labels, strict=False)):
+        if k % 7 == 3:
+            before = buffer.state
+            with pytest.raises(ovi.BadRow):
+                buffer.learn(event([5.0, math.inf, 1.0]), float(label))
+            with pytest.raises(ValueError, match=r"label|class"):
+                buffer.learn(event(row), math.nan)
+            assert same_bits(buffer.state, before)
+        if k % 5 == 4:
+            ask(learner, buffer, rows[k - 2])
+            ask(learner, buffer, row)
+        buffer.learn(event(row), float(label))
+        assert buffer.count == k + 1
+    state, _ = learner.update_many(learner.init(3), rows[:number], labels[:number])
     assert same_bits(buffer.state, state)
     assert same_bits(pickle.loads(pickle.dumps(buffer)).state, state)
-    said = learner.forecast(state, rows[3])
+
+
+def ask(learner: Any, buffer: StateBuffer, row: Any) -> None:
+    """The buffer says what the contract does."""
+    said = learner.forecast(buffer.state, row)
+    if learner.several:
+        np.testing.assert_allclose(buffer.scores(event(row)), said.prediction, rtol=1e-9)
+    elif learner.loss.target != "classes":
+        assert buffer.mean(event(row)) == pytest.approx(float(said.mean), rel=1e-9)
     if learner.loss.target == "classes":
-        np.testing.assert_array_equal(buffer.probability(event(rows[3])), said.probability)
-    else:
-        assert buffer.mean(event(rows[3])) == said.mean
-    if "classes" in name:
-        np.testing.assert_array_equal(buffer.scores(event(rows[3])), said.prediction)
+        found = buffer.probability(event(row))
+        assert found is said.probability is None or found == pytest.approx(said.probability, rel=1e-9)
+
+
+@pytest.mark.compiled
+def test_live_states_are_the_contract_compiled() -> None:
+    """The same loops run over blocks of one row, so that all bits are the same."""
+    for learner, labels in ((LIVE["auto"][0], SIGNS), (LIVE["auto numbers"][0], NUMBERS)):
+        buffer = learned(learner, ROWS, labels)
+        assert same_bits(buffer.state, learner.update_many(learner.init(3), ROWS, labels)[0])
+        buffer = buffer_for(learner, buffer.state)
+        ask(learner, buffer, ROWS[3])
+        ask(learner, buffer, ROWS[7])
+
+
+def test_a_learner_that_grows_with_its_rows_does_so_in_a_buffer() -> None:
+    learner = light(ovi.Logistic())
+    buffer = learned(learner, ROWS[:10, :2], SIGNS[:10])
+    wide = learner.widen(buffer.state, 3)
+    assert buffer.probability(event(ROWS[10])) == pytest.approx(learner.forecast(wide, ROWS[10]).probability, rel=1e-9)
+    assert buffer.state.width == 2, "what is asked changes nothing"
+    for row, label in zip(ROWS[10:20], SIGNS[10:20], strict=True):
+        buffer.learn(event(row), float(label))
+    assert same_bits(buffer.state, learner.update_many(wide, ROWS[10:20], SIGNS[10:20])[0])
+
+
+def test_the_way_back_is_as_long_as_events_since_a_state_was_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("onlinevi.learners.event_buffer.buffer.WAY_BACK", 4)
+    learner = light(ovi.Logistic())
+    for number in (3, 4, 5):
+        buffer = learned(learner, ROWS[:number], SIGNS[:number])
+        with pytest.raises(ovi.BadRow, match="label 3"):
+            buffer.learn(event(ROWS[9]), 3.0)
+        assert buffer.count == number
+        assert same_bits(buffer.state, learner.update_many(learner.init(3), ROWS[:number], SIGNS[:number])[0])
+
+
+def test_an_interrupt_in_the_middle_of_an_event_is_as_if_it_had_not_begun(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The leaves of a pool have learned it by then, and its weights have not."""
+    learner = light(ovi.Logistic())
+    buffer = learned(learner, ROWS[:5], SIGNS[:5])
+
+    def interrupted(*arguments: Any) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(buffer._live._inner._inner._mixing, "run", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            buffer.learn(event(ROWS[5]), 1.0)
+    assert same_bits(buffer.state, learner.update_many(learner.init(3), ROWS[:5], SIGNS[:5])[0])
+
+
+def test_files_carry_what_a_buffer_has_learned(tmp_path: Any) -> None:
+    learner = light(ovi.Squared())
+    buffer = learned(learner, ROWS[:10], NUMBERS[:10])
+    ovi.save(tmp_path / "model.ovi", learner, buffer.state)
+    saved = ovi.load(tmp_path / "model.ovi")
+    again = buffer_for(saved.learner, saved.state)
+    for own in (buffer, again):
+        for row, label in zip(ROWS[10:20], NUMBERS[10:20], strict=True):
+            own.learn(event(row), float(label))
+    assert same_bits(buffer.state, again.state)
 
 
 def test_moments_that_stay_are_left_to_the_contract() -> None:

@@ -11,7 +11,7 @@ from scipy.interpolate import BSpline
 from scipy.sparse import csr_matrix
 
 import onlinevi as ovi
-from onlinevi.engine import named
+from onlinevi.engine import named, using_engine
 from onlinevi.learners import Space
 
 MAPS = [
@@ -26,6 +26,7 @@ MAPS = [
     ovi.Splines(3, degree=1),
     ovi.Trees(3, 2),
     ovi.Relu(5),
+    ovi.Unbent(),
     ovi.Beside((ovi.Products(), ovi.Trees(2, 2), ovi.Splines(3))),
 ]
 
@@ -47,6 +48,24 @@ def test_a_row_has_the_same_bits_in_any_block(one: ovi.FeatureMap) -> None:
     for size in (1, 2, 7, 64):
         parts = [dense(one.features(Z[low : low + size], 4)) for low in range(0, 257, size)]
         assert np.concatenate(parts).tobytes() == whole.tobytes(), size
+
+
+@pytest.mark.compiled
+@pytest.mark.parametrize(
+    "one", [ovi.Fourier(6), ovi.Products(order=3), ovi.Products(buckets=5), ovi.Splines(4), ovi.Relu(5)], ids=str
+)
+def test_loops_say_the_same_compiled_and_take_no_number_for_one(one: ovi.FeatureMap) -> None:
+    Z = 3.0 * rows(257, 4)
+    whole = one.features(Z, 4)
+    for size in (1, 7, 64):
+        parts = [one.features(Z[low : low + size], 4) for low in range(0, 257, size)]
+        assert np.concatenate(parts).tobytes() == whole.tobytes(), size
+    with using_engine("interpreted"):
+        np.testing.assert_allclose(one.features(Z, 4), whole, rtol=1e-13, atol=1e-13)
+    for odd in (np.nan, np.inf, -np.inf):
+        features = one.features(np.array([[0.5, odd, 1.0, -1.0]]), 4)
+        bounded = isinstance(one, ovi.Splines | ovi.Relu) and odd == odd
+        assert bounded or not np.isfinite(features).all()
 
 
 @pytest.mark.parametrize("one", MAPS, ids=str)
@@ -91,6 +110,7 @@ def test_features_are_told_by_their_columns(one: ovi.FeatureMap) -> None:
             assert changes[shares[:, column] > 0.0].all()
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize(
     ("kernel", "of"),
     [
@@ -133,6 +153,7 @@ def test_waves_and_ramps_are_those_of_their_directions(start: int) -> None:
         assert high == 0.0 or twice - high == pytest.approx(high - offsets[k], rel=3e-3)
 
 
+@pytest.mark.compiled
 def test_a_tuple_of_scales_is_the_mean_of_their_kernels() -> None:
     Z = rows(2, 2)
     far = np.linalg.norm(Z[0] - Z[1])
@@ -150,6 +171,7 @@ def test_directions_are_orthogonal_block_by_block_and_of_the_lengths_of_gaussian
     assert not np.allclose(many[:4, :4].T @ many[:4, :4], many[:4, :4].T @ many[:4, 4:8])
 
 
+@pytest.mark.compiled
 def test_orthogonal_waves_estimate_the_kernel_better() -> None:
     """Yu et al., 2016: at distances of about σ the variance is a fraction of that of independent directions."""
     d = 16
@@ -182,6 +204,7 @@ def test_products_are_those_of_an_explicit_loop(order: int) -> None:
     assert names[:3] == (["a²", "a·b", "b²"] if order == 2 else ["a²", "a³", "a·b"])
 
 
+@pytest.mark.compiled
 def test_hashed_products_add_up_to_all_and_no_bucket_is_preferred() -> None:
     hashed, Z = ovi.Products(buckets=64, seed=1), rows(5, 40)
     pairs = [(i, j) for j in range(40) for i in range(j + 1)]
@@ -239,6 +262,32 @@ def test_leaves_are_cells_that_hold_every_row_once() -> None:
             assert within.all(axis=1).sum() == len(inside), "a cell is a box, and no other row lies in it"
 
 
+@pytest.mark.parametrize("squash", [3.0, 0.5])
+def test_what_inputs_bent_is_straight_again(squash: float) -> None:
+    straight = ovi.Inputs(squash=None, intercept=False)
+    X = np.random.default_rng(0).standard_t(1.5, (400, 2)) * [1e-3, 50.0]
+    kept = straight.update_many(straight.init(2), X)[1]
+    bending = ovi.Inputs(squash=squash, intercept=False)
+    bent = bending.update_many(bending.init(2), X)[1]
+    assert np.abs(kept).max() > 3.0 * squash
+    found = ovi.Unbent(squash, 100.0 * squash).features(bent, 2)
+    np.testing.assert_allclose(found, kept, rtol=1e-9, atol=1e-12)
+    near = ovi.Unbent(squash, squash).features(bent, 2)
+    np.testing.assert_allclose(near, np.clip(kept, -squash, squash), rtol=1e-9, atol=1e-12)
+
+
+def test_what_is_missing_stays_missing_where_a_feature_is_of_one_column() -> None:
+    Z = np.array([[1.0, np.nan, 2.5], [1.0, -1.0, np.nan]])
+    learner = ovi.Expand(ovi.Unbent(), ovi.Linear(ovi.Squared(), ovi.Implicit(), missing=True), keep=False)
+    for rows in (Z, csr_matrix(Z)):
+        np.testing.assert_allclose(dense(learner.space(3, 3).of(rows, missing=True)), [[1.0, np.nan, 2.0 + 3**-0.5], Z[1]])
+    one = np.empty((1, 3))
+    learner.space(3, 3).fill(Z[1:], one, missing=True)
+    np.testing.assert_array_equal(one, Z[1:])
+    spread = learner.predict(learner.init(3), Z)[1]
+    assert (spread > 1.4).all(), "what is missing makes unsure"
+
+
 @pytest.mark.parametrize(
     ("make", "why"),
     [
@@ -256,6 +305,8 @@ def test_leaves_are_cells_that_hold_every_row_once() -> None:
         (lambda: ovi.Splines(reach=0.0), "reach=0.0"),
         (lambda: ovi.Trees(depth=13), "2\\^depth"),
         (lambda: ovi.Relu(seed=-1), "seed=-1"),
+        (lambda: ovi.Unbent(squash=0.0), "that of Inputs"),
+        (lambda: ovi.Unbent(reach=1.0), "reach=1.0"),
     ],
 )
 def test_settings_that_mean_nothing_are_refused(make: Any, why: str) -> None:
@@ -264,4 +315,4 @@ def test_settings_that_mean_nothing_are_refused(make: Any, why: str) -> None:
 
 
 def test_maps_have_names() -> None:
-    assert {"fourier", "products", "splines", "trees", "relu", "beside"} <= set(named(ovi.FeatureMap))
+    assert {"fourier", "products", "splines", "trees", "relu", "unbent", "beside"} <= set(named(ovi.FeatureMap))

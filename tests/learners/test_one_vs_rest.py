@@ -23,10 +23,8 @@ from onlinevi.learners import OneVsRest, OneVsRestState, choose
 from onlinevi.runs.checkpoint import load_job, save_job
 from onlinevi.runs.job import Job
 from onlinevi.runs.metrics import Metrics
-from onlinevi.runs.predictions import Predictions, columns_of
 from onlinevi.runs.results import results_of
 from onlinevi.runs.settings import Settings
-from onlinevi.runs.writers import open_table
 
 ONE = choose(ovi.Logistic(), "implicit", None, ovi.Inputs(missing=True))
 HINGE = choose(ovi.Hinge(), "oga", None, None)
@@ -101,6 +99,50 @@ def test_probabilities_sum_to_1_and_are_what_is_paid() -> None:
     assert trace.loss[100:].mean() < np.log(5.0)
 
 
+def heard_twice() -> ovi.Pool:
+    """A pool whose first learner is one too, as that of the default among many: it is heard by itself."""
+
+    def pool(learners: list[Any]) -> ovi.Pool:
+        return ovi.Pool(learners, rate=1.0, share=1e-4, pool="probability")
+
+    stds = (0.3, 3.0)
+    leaves = [ovi.Linear(ovi.Logistic(), ovi.Implicit(), ovi.MeanField(prior_std=std, box=None)) for std in stds]
+    return pool([pool(leaves), ovi.Expand(ovi.Products(), pool(leaves[:1]), intercept=False)])
+
+
+def test_learners_on_the_columns_are_heard_by_themselves_too(tmp_path: Path) -> None:
+    """So all classes together never cost much more than with them alone, though each by itself is better with the rest."""
+    (X, y), both = rows(90, 3), heard_twice()
+    alone, learner = OneVsRest(both.learners[0], 3), OneVsRest(both, 3)
+    state, trace = learner.update_many(learner.init(3), X, y)
+    plain, _ = alone.update_many(alone.init(3), X, y)
+    assert len(state.coupled) == 21
+    assert state.coupled[7:14].tobytes() == plain.coupled.tobytes(), "the same learners, coupled by themselves"
+    come = max(int(np.argmax(y == code)) for code in range(3)) + 1
+    assert trace.loss[come:].sum() <= state.coupled.min() + np.log(21.0)
+
+    said = trace.forecast
+    np.testing.assert_allclose(said.probability.sum(axis=1), 1.0, rtol=1e-12)
+    np.testing.assert_allclose(trace.loss, -np.log(said.probability[np.arange(90), y]), rtol=1e-9)
+    assert np.array_equal(said.guess, said.probability.argmax(axis=1))
+    assert np.array_equal(trace.prediction, said.guess)
+    half, before = learner.update_many(learner.init(3), X[:40], y[:40])
+    looked, foreseen = learner.look(half, X[40:41], y[40:41]), learner.forecast(half, X[40:41])
+    np.testing.assert_allclose(looked.loss, trace.loss[40:41], rtol=1e-9)
+    np.testing.assert_allclose(foreseen.probability, said.probability[40:41], rtol=1e-9)
+    ovi.save(tmp_path / "model.ovi", learner, half)
+    again, after = learner.update_many(ovi.load(tmp_path / "model.ovi").state, X[40:], y[40:])
+    assert bits(again) == bits(state)
+    assert np.concatenate([before.loss, after.loss]).tobytes() == trace.loss.tobytes()
+
+    late = OneVsRest(both, 2)
+    joined, trace = late.update_many(late.init(3), X, y)
+    first = int(np.argmax(y == 2))
+    assert bits(joined)[:-1] == bits(state)[:-1]
+    assert (trace.forecast.probability[: first + 1, 2] == 0.0).all()
+    assert np.isfinite(trace.loss).all()
+
+
 @pytest.mark.parametrize("one", [ONE, HINGE], ids=["logistic", "hinge"])
 def test_a_look_says_and_costs_what_a_step_does(one: Any) -> None:
     X, y = rows()
@@ -116,7 +158,7 @@ def test_a_look_says_and_costs_what_a_step_does(one: Any) -> None:
         np.testing.assert_allclose(looked.prediction, played.forecast.prediction[:, : looked.prediction.shape[1]], rtol=1e-9)
 
 
-def test_a_hinge_loss_has_scores_and_pays_for_every_class(tmp_path: Path) -> None:
+def test_a_hinge_loss_has_scores_and_pays_for_every_class() -> None:
     X, y = rows()
     learner = OneVsRest(HINGE, 5)
     _, trace = learner.update_many(learner.init(3), X, y)
@@ -127,11 +169,6 @@ def test_a_hinge_loss_has_scores_and_pays_for_every_class(tmp_path: Path) -> Non
     metrics.add(y.astype(float), trace.forecast, trace.loss)
     assert metrics.hit_rate == np.mean(trace.forecast.guess == y)
     assert not metrics.bins.any(), "nothing was said of probabilities"
-    table = open_table(tmp_path / "said.ndjson", columns_of("classes", labels=False))
-    Predictions("classes", lambda: list("abcde"), table).add(np.arange(200), trace.forecast)
-    table.close()
-    said = [json.loads(line) for line in (tmp_path / "said.ndjson").read_text().splitlines()]
-    assert said[-1] == {"row": 199, "prediction": "abcde"[trace.forecast.guess[-1]], "probability": None}
 
 
 def test_columns_join_for_every_class() -> None:
@@ -181,7 +218,7 @@ def test_a_checkpoint_goes_on_with_the_same_bits(one: Any, tmp_path: Path) -> No
         with pytest.raises(CheckpointError, match="another learner"):
             ovi.save(path, learner, wrong)
     with pytest.raises(CheckpointError, match="not finite"):
-        ovi.save(path, learner, replace(state, coupled=np.full(7, np.nan)))
+        ovi.save(path, learner, replace(state, coupled=np.full(len(state.coupled), np.nan)))
 
 
 @pytest.mark.parametrize("one", [ONE, HINGE, ovi.Auto()], ids=["logistic", "hinge", "auto"])
@@ -233,12 +270,13 @@ def test_a_run_over_iris_is_the_librarys(tmp_path: Path, capsys: pytest.CaptureF
     assert main([*call, "--out", str(out), "--predictions", str(said), "--json"]) == 0
     printed = capsys.readouterr()
     assert "3 classes: 'setosa', 'versicolor', 'virginica'" in printed.err
-    learner = OneVsRest(ONE, 3)
+    learner = ovi.Sets(ovi.SetCalibration(0.9), OneVsRest(ONE, 3))
     state, trace = learner.update_many(learner.init(4), X, y)
     found = table(said)
     assert [row["label"] for row in found] == data.target_names[y].tolist()
     assert [row["prediction"] for row in found] == data.target_names[trace.forecast.guess].tolist()
     assert [float(row["probability"]) for row in found] == trace.forecast.chance.tolist()
+    assert [row["set"] for row in found] == ["|".join(data.target_names[own]) for own in trace.forecast.set]
     assert [float(row["loss"]) for row in found] == trace.loss.tolist()
     summary = json.loads(printed.out)
     assert summary["error_rate"] == pytest.approx(np.mean(trace.forecast.guess != y))
@@ -252,25 +290,31 @@ def test_a_run_over_iris_is_the_librarys(tmp_path: Path, capsys: pytest.CaptureF
     assert (path["names"][5], len(path["names"])) == ("versicolor: b", 12)
     assert sum(document["calibration"]["count"]) == 150
     assert np.dot(document["calibration"]["observed"], document["calibration"]["count"]) == np.sum(trace.forecast.guess == y)
-    assert document["regret"] is None
+    assert document["regret"]["observed"][-1] == pytest.approx(trace.loss.mean() - document["hindsight"]["value"])
 
     write_rows(tmp_path / "new.csv", X[:3], ["?"] * 3)
     assert main(["predict", str(out / "model.ovi"), str(tmp_path / "new.csv")]) == 0
     forecast = learner.forecast(state, X[:3])
+    told = zip(forecast.guess, forecast.chance.tolist(), forecast.probability.tolist(), strict=True)
+    sets = ["|".join(data.target_names[each]) for each in forecast.set]
     lines = [
-        f"{k},{data.target_names[code]},{chance!r}"
-        for k, (code, chance) in enumerate(zip(forecast.guess, forecast.chance.tolist(), strict=True))
+        ",".join([str(k), data.target_names[code], repr(chance), sets[k], *map(repr, each)])
+        for k, (code, chance, each) in enumerate(told)
     ]
-    assert capsys.readouterr().out.splitlines() == ["row,prediction,probability", *lines]
+    header = ",".join(["row,prediction,probability,set", *(f"probability_{name}" for name in data.target_names)])
+    assert capsys.readouterr().out.splitlines() == [header, *lines]
     assert main(["info", str(out / "model.ovi"), "--json"]) == 0
     facts = json.loads(capsys.readouterr().out)
     for weight in facts["weights"]:
         number, place = data.target_names.tolist().index(weight["class"]), "abcd".index(weight["name"])
-        raw = ONE.inputs.raw_weights(state.each[number].inputs, state.each[number].mean, state.each[number].std)
+        raw = ONE.inputs.raw_weights(
+            state.by_class()[number].inputs, state.by_class()[number].mean, state.by_class()[number].std
+        )
         assert (weight["mean"], weight["std"]) == (raw.weights[place], raw.std[place])
-    live = ovi.certificate(state.each[2])
+    live = ovi.certificate(state.by_class()[2])
     assert (
-        f"{live.within(float(np.linalg.norm(state.each[2].mean))) / 150:.4g} (virginica)" in facts["certificate"]["sentence"]
+        f"{live.within(float(np.linalg.norm(state.by_class()[2].mean))) / 150:.4g} (virginica)"
+        in facts["certificate"]["sentence"]
     )
     assert main(["info", str(out / "model.ovi")]) == 0
     assert "  setosa: c  " in capsys.readouterr().out
@@ -307,7 +351,7 @@ def test_a_class_that_comes_late_in_a_run_that_is_stopped(tmp_path: Path) -> Non
         assert 1.0 < float(told[place]["loss"]) < 50.0
     learner = OneVsRest(ONE, 5)
     state, _ = learner.update_many(learner.init(3), X, [job.class_names.index(f"k{code}") for code in y])
-    assert bits(state)[:-1] == bits(job.state)[:-1]
+    assert bits(state)[:-1] == bits(job.state.inner)[:-1]
     document = results_of(job)
     assert len(document.posterior.names) == 15
     assert np.isnan(document.posterior.mean[0][9:]).all(), "nothing was said of a class before it joined"
@@ -324,16 +368,16 @@ def test_batches_of_any_size_give_the_same_bits(delay: int, tmp_path: Path) -> N
     for cuts in ([], [joins[0], joins[1]], [joins[0] + 1, joins[1] + 1], range(1, 60)):
         job = Job(settings, settings.schema([batch.slice(0, 10)]))
         for start, stop in pairwise([0, *sorted(cuts), 60]):
-            job.on_rows = lambda _, labels, forecast, loss: told.append(loss)
+            job.on_rows = lambda _, forecast, loss, parts: told.append(loss)
             job.take(batch.slice(start, stop), position._replace(rows=stop))
             if len(cuts) == 2:
                 save_job(tmp_path / "model.ovi", job)
                 job = load_job(tmp_path / "model.ovi")
         found.append((bits(job.state), job.metrics.to_json(), job.snapshots.to_json()))
-        assert len(job.waiting) == delay
+        assert len(job.late.rows if delay else ()) == delay
     assert all(own == found[0] for own in found[1:])
     assert np.isfinite(np.concatenate(told[-59:])).all()
-    assert sorted(set(y[: -delay or None].tolist())) == list(range(len(job.state.each)))
+    assert sorted(set(y[: -delay or None].tolist())) == list(range(len(job.state.inner.each)))
 
 
 def test_codes_and_odd_rows(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -364,11 +408,11 @@ def test_columns_of_another_run_take_new_classes_and_merge_with_it(tmp_path: Pat
         assert main(call) == 0
     first, second = map(load_job, models)
     assert second.class_names == (*first.class_names, "w")
-    assert (first.state.inputs, len(second.state.each)) == (second.state.inputs, 4)
-    assert all(own.inputs == first.state.inputs for own in (*second.state.each, second.state.later))
+    assert (first.state.inputs, len(second.state.inner.each)) == (second.state.inputs, 4)
+    assert all(own.inputs == first.state.inputs for own in (*second.state.inner.each, second.state.inner.later))
     assert main(["merge", *models, "-o", str(tmp_path / "all.ovi")]) == 0
     merged = load_job(tmp_path / "all.ovi")
-    assert (merged.class_names, len(merged.state.each)) == (second.class_names, 4)
+    assert (merged.class_names, len(merged.state.inner.each)) == (second.class_names, 4)
     # What the first run would have said of the class it never met is what it has learned of a class that never came.
-    unmet = first.state.later.std**-2.0 + second.state.each[3].std ** -2.0 - 1.0
-    np.testing.assert_allclose(merged.state.each[3].std ** -2.0, unmet, rtol=1e-12)
+    unmet = first.state.inner.later.std**-2.0 + second.state.inner.each[3].std ** -2.0 - 1.0
+    np.testing.assert_allclose(merged.state.inner.each[3].std ** -2.0, unmet, rtol=1e-12)

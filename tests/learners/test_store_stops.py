@@ -63,22 +63,28 @@ def test_a_failure_at_any_moment_leaves_the_old_file_or_the_new_one(path: Path, 
 KILLED_WHILE_SAVING = """
 import os, random, signal, sys, time, numpy as np, onlinevi as ovi
 learner, path, last = ovi.Linear(ovi.Squared(), ovi.NGVI(), ovi.FullCovariance()), sys.argv[1], 0
-array, plan = learner.init(200).array, learner.init(200).plan
+plan, array = learner.init(200).plan, learner.init(200).array.copy()
 def save(count):
     array[:1] = count
     ovi.save(path, learner, ovi.State(array.copy(), plan))
-array, began = array.copy(), time.perf_counter()
+began = time.perf_counter()
 save(0)
 pace = time.perf_counter() - began
 random.seed(0)
 for _ in range(40):
+    heard, tells = os.pipe()
     if (child := os.fork()) == 0:
         while True:
             last += 1
             save(last)
-    time.sleep(random.uniform(0.0, 3.0 * pace))
+            os.write(tells, b".")
+    for _ in range(random.randrange(3)):  # saves that the child says are done; it is killed in a later one
+        assert os.read(heard, 1) == b"."
+        last += 1
+    time.sleep(random.uniform(0.0, pace))
     os.kill(child, signal.SIGKILL)
     os.waitpid(child, 0)
+    os.close(heard), os.close(tells)
     count = ovi.load(path).state.count
     assert count >= last
     last = count

@@ -3,12 +3,28 @@
 from typing import TYPE_CHECKING, Any
 
 from onlinevi.learners import store
-from onlinevi.learners.base import BadRow, Learner, Wrapped
+from onlinevi.learners.base import BadRow, Combinator, Learner, Wrapped
 from onlinevi.learners.calibrate import Calibrate, CalibrateState
 from onlinevi.learners.calibration import Bands, Calibrated, Calibration
-from onlinevi.learners.choice import check_of_auto, choose, family_of, in_ball, loss_of, losses_of, map_of, rule_of
+from onlinevi.learners.choice import (
+    ClassesBy,
+    check_classes_by,
+    check_of_auto,
+    choose,
+    choose_softmax,
+    classes_by_of,
+    family_of,
+    in_ball,
+    loss_of,
+    losses_of,
+    map_of,
+    rule_of,
+)
+from onlinevi.learners.class_pool import ClassPool, ClassPoolState
+from onlinevi.learners.clip import Clip, ClipState
 from onlinevi.learners.default import Auto, AutoState, Effort, auto
-from onlinevi.learners.described import CheckpointError, Described, Stored
+from onlinevi.learners.described import CheckpointError, Described, Storable, Stored
+from onlinevi.learners.each import predict_each
 from onlinevi.learners.event_buffer import EventBuffer, StateBuffer, buffer_for
 from onlinevi.learners.expand import (
     Beside,
@@ -21,7 +37,9 @@ from onlinevi.learners.expand import (
     Space,
     Splines,
     Trees,
+    Unbent,
 )
+from onlinevi.learners.importance import Importance, importance
 from onlinevi.learners.inputs import CENTRED, UNCENTRED, Inputs, InputState, RawWeights, moments_of
 from onlinevi.learners.kernels import kernel
 from onlinevi.learners.lag import Lag, LagState
@@ -49,6 +67,10 @@ from onlinevi.learners.prepare import Prepare, PrepareState
 from onlinevi.learners.recalibrate import Recalibrate, RecalibrateState
 from onlinevi.learners.refusals import reason
 from onlinevi.learners.reliable import Reliability, reliability
+from onlinevi.learners.set_calibration import Covered, SetCalibration
+from onlinevi.learners.sets import Sets, SetsState, with_sets
+from onlinevi.learners.shown import html_of, html_rows
+from onlinevi.learners.softmax import Softmax, SoftmaxState
 from onlinevi.learners.state import Plan, State
 from onlinevi.learners.store import Saved, load, pack, register, save, unpack
 from onlinevi.learners.trace import Events, Forecast, Record, Trace
@@ -70,6 +92,13 @@ __all__ = [
     "Calibrated",
     "Calibration",
     "CheckpointError",
+    "ClassPool",
+    "ClassPoolState",
+    "ClassesBy",
+    "Clip",
+    "ClipState",
+    "Combinator",
+    "Covered",
     "Described",
     "Differentiable",
     "Effort",
@@ -83,6 +112,7 @@ __all__ = [
     "FeatureMap",
     "Forecast",
     "Fourier",
+    "Importance",
     "InputState",
     "Inputs",
     "Lag",
@@ -107,24 +137,37 @@ __all__ = [
     "Reliability",
     "Relu",
     "Saved",
+    "SetCalibration",
+    "Sets",
+    "SetsState",
+    "Softmax",
+    "SoftmaxState",
     "Space",
     "Splines",
     "State",
     "StateBuffer",
+    "Storable",
     "Stored",
     "Trace",
     "Trees",
+    "Unbent",
     "Weighing",
     "Wrapped",
     "auto",
     "averages",
     "buffer_for",
+    "check_classes_by",
     "check_of_auto",
     "choose",
+    "choose_softmax",
+    "classes_by_of",
     "family_of",
     "fixed",
     "flatten",
     "for_classes",
+    "html_of",
+    "html_rows",
+    "importance",
     "in_ball",
     "kernel",
     "learn",
@@ -137,6 +180,7 @@ __all__ = [
     "normalised",
     "over_rates",
     "pack",
+    "predict_each",
     "reason",
     "register",
     "reliability",
@@ -147,6 +191,7 @@ __all__ = [
     "store",
     "tempering",
     "unpack",
+    "with_sets",
 ]
 
 

@@ -7,9 +7,10 @@ about one block of rows; everything that people call, here and in the adapters, 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, Generic, TypeVar
+from functools import cached_property
+from typing import Any, Generic, Self, TypeVar
 
 import numpy as np
 
@@ -17,6 +18,8 @@ from onlinevi.data import as_events, as_labels, as_row, as_weights
 from onlinevi.engine import Step, Vector
 from onlinevi.learners.columns import Named, checked, keeping, names_of
 from onlinevi.learners.described import Described, Stored
+from onlinevi.learners.live import NO_WEIGHTS, AsValues, Live
+from onlinevi.learners.parts import Part
 from onlinevi.learners.trace import Events, Forecast, Record, Recorder, Trace
 from onlinevi.losses import Loss
 
@@ -24,8 +27,6 @@ S = TypeVar("S")
 
 BLOCK_VALUES = 1 << 15
 """How many values of rows a block holds: few enough to stay in cache while every learner passes over them."""
-
-_NO_WEIGHTS = np.empty(0)
 
 
 class BadRow(ValueError):
@@ -55,6 +56,11 @@ class Learner(ABC, Generic[S]):
     @property
     def several(self) -> bool:
         """Whether it tells several classes apart, with a score for each."""
+        return False
+
+    @property
+    def counts_once(self) -> bool:
+        """Whether what rows cost is told as if each counted once, whatever their weights."""
         return False
 
     # --- what a learner gives
@@ -102,6 +108,14 @@ class Learner(ABC, Generic[S]):
         return self
 
     # --- what is made of it
+
+    def score(self, events: Events) -> Any:
+        """Of what was said, what is compared among several classes: log-odds, where there are probabilities."""
+        return self.said(events).prediction
+
+    def live(self, state: S) -> Live:
+        """The state as what goes on in place, event by event; combinators and leaves have ways of their own to be quick."""
+        return AsValues(self, state)
 
     def as_widened(self, state: S) -> Learner[S]:
         """This learner as the one whose state it is behind columns that joined: some priors have a value a column."""
@@ -154,7 +168,7 @@ class Learner(ABC, Generic[S]):
         if weight == 0.0:
             said = self.foresee(self.fitting(state, len(row)), row[np.newaxis])
             return state, Step._make(said.paying(np.zeros(1)).table[0].tolist())
-        weights = _NO_WEIGHTS if weight == 1.0 else as_weights([weight], 1)
+        weights = NO_WEIGHTS if weight == 1.0 else as_weights([weight], 1)
         label = as_labels([y], self.loss.label_hint)
         after, events = self.play(self.fitting(state, len(row)), row[np.newaxis], label, weights)
         return keeping(after, names_of(state)), Step._make(events.table[0].tolist())
@@ -179,6 +193,57 @@ class Learner(ABC, Generic[S]):
         """What is said of rows whose labels come later, and what it will have cost. Changes nothing."""
         events = self.foresee(self._fitted(state, X), X)
         return events.paying(np.array(self.loss(y, events.prediction).value))
+
+    def contributions(self, state: S, X: Any) -> Any:
+        """What each column adds to the prediction at each row of a matrix, a row a row; CSR where X is.
+
+        Features share theirs among the columns that they are made of. What is left of the prediction is the intercept, and
+        what is no sum: pooled probabilities, and curves. Of several classes a matrix for each.
+        """
+        raise NotImplementedError(f"{type(self).__name__} does not say what columns add: give it contributions(state, X)")
+
+
+def for_each_class(found: Any, change: Callable[[Any], Any]) -> Any:
+    """A table changed, or each of those that several classes have."""
+    return [change(one) for one in found] if isinstance(found, list) else change(found)
+
+
+class Combinator(Learner[S]):
+    """A learner around another: what it does not say itself, it asks the one inside, and its state is a ``Wrapped`` one."""
+
+    inner: Learner[Any]
+
+    @property
+    def loss(self) -> Loss:  # type: ignore[override]
+        return self.inner.loss
+
+    @cached_property  # and no property: a field of this name takes its place
+    def inputs(self) -> Any:
+        return self.inner.inputs
+
+    @property
+    def pooled(self) -> bool:
+        return self.inner.pooled
+
+    @property
+    def several(self) -> bool:
+        return self.inner.several
+
+    @property
+    def counts_once(self) -> bool:
+        return self.inner.counts_once
+
+    def as_widened(self, state: Any) -> Self:
+        return replace(self, inner=self.inner.as_widened(state.inner))  # type: ignore[type-var]
+
+    def said(self, events: Events) -> Forecast:
+        return self.inner.said(events)
+
+    def score(self, events: Events) -> Any:
+        return self.inner.score(events)
+
+    def contributions(self, state: S, X: Any) -> Any:
+        return self.inner.contributions(state.inner, X)  # type: ignore[attr-defined]
 
 
 def merge_inner(inner: Learner[Any], states: Sequence[Any], start: Any = None) -> Any:
@@ -230,6 +295,11 @@ class Wrapped(Named):
         """How many columns the rows have that it is given."""
         return int(self.inner.width)
 
+    def up_to(self, later: Any) -> Any:
+        """As an earlier state of the run of this one: classes may have joined since."""
+        inner = self.inner.up_to(later.inner)
+        return self if inner is self.inner else replace(self, inner=inner)  # type: ignore[type-var]
+
     @property
     def space(self) -> Any:
         """The features that the weights are weights of, where a map makes them of columns (``Expand``); else None."""
@@ -239,6 +309,11 @@ class Wrapped(Named):
     def begun(self) -> int:
         """How many columns its rows had at the first, as far as anything depends on it: maps do, the others do not."""
         return int(self.inner.begun)
+
+    @property
+    def has_first(self) -> bool:
+        """Whether it says of each event what the first learner of its pool says by itself."""
+        return bool(getattr(self.inner, "has_first", False))
 
     def with_inputs(self, inputs: Any) -> Any:
         """The same state with the moments of another run."""
@@ -250,13 +325,19 @@ class Wrapped(Named):
         return found
 
     def by_class(self) -> tuple[Any, ...]:
-        """The state of each class against the rest, where there are more than two; else itself."""
-        return (self,)
+        """The state of each class, where there are more than two; else itself."""
+        found = self.inner.by_class()
+        return (self,) if len(found) == 1 else tuple(replace(self, inner=one) for one in found)  # type: ignore[type-var]
 
     def alone(self) -> Any:
         """The state of the compiled loop that decides, where one does; None where several do, or a pool."""
         deciders = self.deciders()
         return deciders[0].alone() if len(deciders) == 1 else None
+
+    def parts(self, noise: float = 1.0) -> tuple[Part, ...]:
+        """What its predictions are made of, where variances are in units of this noise."""
+        found: tuple[Part, ...] = self.inner.parts(noise)
+        return found
 
     def leaves(self) -> tuple[Any, ...]:
         """The states of the compiled loop inside: what certificates and snapshots are made of."""

@@ -9,11 +9,13 @@ from typing import Any
 import numpy as np
 
 from onlinevi.engine import Vector
-from onlinevi.learners.base import Learner, Wrapped, merge_inner
+from onlinevi.learners.base import Combinator, Learner, Wrapped, merge_inner
 from onlinevi.learners.calibration import Calibrated, Calibration
 from onlinevi.learners.described import FOREIGN, CheckpointError, Described, Stored
+from onlinevi.learners.live import Live
+from onlinevi.learners.parts import Part
 from onlinevi.learners.trace import Events, Forecast
-from onlinevi.losses import LabelLaw, Loss
+from onlinevi.losses import LabelLaw
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -28,11 +30,15 @@ class CalibrateState(Wrapped):
     @property
     def unit(self) -> float:
         """The unit of the variances of a pool: that of the noise, or 1."""
-        return self.noise if self.in_noise and self.count else 1.0
+        return self.noise if self.in_noise and self.calibrated.count else 1.0
 
     @property
     def std(self) -> Vector:
         return self.std_in(self.unit)
+
+    def parts(self, noise: float = 1.0) -> tuple[Part, ...]:
+        found: tuple[Part, ...] = self.inner.parts(self.unit)
+        return found
 
     @property
     def noise(self) -> float:
@@ -46,7 +52,7 @@ class CalibrateState(Wrapped):
 
 
 @dataclass(frozen=True)
-class Calibrate(Learner[CalibrateState]):
+class Calibrate(Combinator[CalibrateState]):
     """Adds to a learner of numbers or counts what its residuals tell: the noise of labels, and intervals (``Calibration``).
 
     >>> import numpy as np, onlinevi as ovi
@@ -66,14 +72,6 @@ class Calibrate(Learner[CalibrateState]):
             raise ValueError(f"{self.loss} predicts classes, which have no intervals: leave Calibrate out")
 
     @property
-    def loss(self) -> Loss:  # type: ignore[override]
-        return self.inner.loss
-
-    @property
-    def inputs(self) -> Any:
-        return self.inner.inputs
-
-    @property
     def coverage(self) -> float:
         """How often intervals are to cover their labels."""
         return self.calibration.coverage
@@ -82,32 +80,35 @@ class Calibrate(Learner[CalibrateState]):
     def _in_noise(self) -> bool:
         return self.loss.target != "counts"
 
-    @property
-    def pooled(self) -> bool:
-        return self.inner.pooled
-
-    def as_widened(self, state: CalibrateState) -> Calibrate:
-        return replace(self, inner=self.inner.as_widened(state.inner))
-
     def init(self, dim: int, horizon: int | None = None, *, sparse: bool = False) -> CalibrateState:
         inner = self.inner.init(dim, horizon, sparse=sparse)
         return CalibrateState(inner, self.calibration.init(), self._in_noise)
 
     def play(self, state: CalibrateState, X: Any, y: Vector, weights: Vector) -> tuple[CalibrateState, Events]:
         inner, events = self.inner.play(state.inner, X, y, weights)
-        calibrated, bands = self.calibration.update_many(state.calibrated, y, *self._law(events))
+        calibrated, events = self._told_by(state.calibrated, events, y)
+        return CalibrateState(inner, calibrated, self._in_noise), events
+
+    def _told_by(self, before: Calibrated, events: Events, y: Vector) -> tuple[Calibrated, Events]:
+        """What residuals have told behind these events, and the events with their intervals."""
+        calibrated, bands = self.calibration.update_many(before, y, *self._law(events))
         if self._in_noise and events.within is not None:
             noise = np.where(np.isnan(bands.noise), 1.0, bands.noise)
             events = replace(events, spread=np.sqrt(noise * events.within + events.between))
-        after = CalibrateState(inner, calibrated, self._in_noise)
-        return after, replace(events, label_std=bands.std, lower=bands.lower, upper=bands.upper)
+        return calibrated, replace(events, label_std=bands.std, lower=bands.lower, upper=bands.upper)
 
     def foresee(self, state: CalibrateState, X: Any) -> Events:
-        events = self.inner.foresee(state.inner, X)
+        return self._banded(state, self.inner.foresee(state.inner, X))
+
+    def _banded(self, state: CalibrateState, events: Events) -> Events:
+        """Events to come with their intervals."""
         if events.within is not None:
             events = replace(events, spread=np.sqrt(state.unit * events.within + events.between))
         bands = self.calibration.bands(state.calibrated, *self._law(events))
         return replace(events, label_std=bands.std, lower=bands.lower, upper=bands.upper)
+
+    def live(self, state: CalibrateState) -> Live:
+        return CalibrateLive(self, state) if type(self) is Calibrate else super().live(state)
 
     def said(self, events: Events) -> Forecast:
         lower = None if events.lower is None else np.maximum(events.lower, self.loss.lowest_label)
@@ -141,3 +142,24 @@ class Calibrate(Learner[CalibrateState]):
     def _check(self, state: CalibrateState) -> None:
         if not np.array_equal(state.calibrated.settings, self.calibration.init().settings):
             raise CheckpointError(FOREIGN)
+
+
+class CalibrateLive(Live):
+    """The live state of the learner inside, and what the residuals have told: short enough to be a new value each time."""
+
+    def __init__(self, learner: Calibrate, state: CalibrateState) -> None:
+        self._learner, self._state, self._inner = learner, state, learner.inner.live(state.inner)
+        self._label = np.empty(1)
+
+    @property
+    def state(self) -> CalibrateState:
+        return replace(self._state, inner=self._inner.state)
+
+    def learn(self, row: Vector, label: float, again: bool = False) -> Events:
+        said, self._label[0] = self._inner.learn(row, label, again), label
+        told, said = self._learner._told_by(self._state.calibrated, said, self._label)
+        self._state = replace(self._state, calibrated=told)
+        return said
+
+    def foresee(self, row: Vector, again: bool = False) -> Events:
+        return self._learner._banded(self._state, self._inner.foresee(row, again))

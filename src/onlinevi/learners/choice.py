@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Mapping
-from dataclasses import replace
-from typing import Any, TypeVar
+from dataclasses import fields, is_dataclass, replace
+from typing import Any, Literal, TypeAlias, TypeVar, get_args
 
-from onlinevi.beliefs import Ball, Family, MeanField, Point
-from onlinevi.engine import look_up, named
+from onlinevi.beliefs import Ball, Family, FullCovariance, MeanField, Point
+from onlinevi.engine import did_you_mean, look_up, named
 from onlinevi.learners.base import Learner
 from onlinevi.learners.calibrate import Calibrate
 from onlinevi.learners.calibration import Calibration
@@ -17,8 +17,9 @@ from onlinevi.learners.expand import Beside, Expand, FeatureMap
 from onlinevi.learners.inputs import Inputs
 from onlinevi.learners.linear import Linear
 from onlinevi.learners.prepare import Prepare
+from onlinevi.learners.softmax import Softmax
 from onlinevi.losses import Loss, Squared, Target
-from onlinevi.rules import OGA, OGAEL, SVA, LazyOGAEL, PerSqrt, Rule, spelled, split_outside
+from onlinevi.rules import OGA, OGAEL, SVA, Implicit, LazyOGAEL, PerSqrt, Rule, spelled, split_outside
 
 WITHOUT_HORIZON: Mapping[type[Rule], Rule] = {kind: kind(PerSqrt(1.0)) for kind in (SVA, OGA, OGAEL, LazyOGAEL)}
 """The paper's constants, with rates that need no horizon: an estimator may be given further rows at any time."""
@@ -37,7 +38,9 @@ def loss_of(given: str | Loss, *targets: Target) -> Loss:
         return given
     names = losses_of(*targets)
     if given not in names and ":" not in str(given):
-        raise ValueError(f"loss={given!r}: needs one of {_listed(names)}, or a loss object of onlinevi")
+        raise ValueError(
+            f"loss={given!r}{did_you_mean(given, names)}: needs one of {_listed(names)}, or a loss object of onlinevi"
+        )
     kind = look_up(Loss, given, "loss")
     if kind.target not in targets:
         raise ValueError(f"loss={given!r} is for {kind.target}, not for {' or '.join(targets)}: choose another estimator")
@@ -50,18 +53,24 @@ def rule_of(given: str | Rule) -> Rule:
         return given
     names, (name, settings) = named(Rule), spelled(str(given))
     if name not in names and ":" not in name:
-        raise ValueError(f"rule={given!r}: needs one of {_listed(['auto', *names])}, or a rule object of onlinevi")
+        meant = did_you_mean(name, ["auto", *names])
+        raise ValueError(f"rule={given!r}{meant}: needs one of {_listed(['auto', *names])}, or a rule object of onlinevi")
     kind = look_up(Rule, name, "rule")
     if not settings:
         return WITHOUT_HORIZON.get(kind) or kind()
-    takes: list[str] = list(getattr(kind, "__dataclass_fields__", []))
+    takes = _fields(kind)
     wrong = [setting for setting in settings if setting not in takes]
     if wrong:
-        raise ValueError(f"rule={given!r}: {name} has no setting {wrong[0]!r}; it takes {', '.join(takes) or 'none'}")
+        meant = did_you_mean(wrong[0], takes)
+        raise ValueError(f"rule={given!r}: {name} has no setting {wrong[0]!r}{meant}; it takes {', '.join(takes) or 'none'}")
     try:
         return kind(**settings)
     except TypeError as error:
         raise ValueError(f"rule={given!r}: a setting is of the wrong kind ({error})") from error
+
+
+def _fields(kind: Any) -> list[str]:
+    return [one.name for one in fields(kind)] if is_dataclass(kind) else []
 
 
 def _listed(names: Any) -> str:
@@ -72,7 +81,7 @@ def family_of(name: str, rule: str) -> Family:
     """The family that a name stands for with a rule; refused where that rule has no step for it."""
     families = named(Family)
     if name not in families and ":" not in name:
-        raise ValueError(f"family={name!r}: needs one of {', '.join(families)}")
+        raise ValueError(f"family={name!r}{did_you_mean(name, families)}: needs one of {', '.join(families)}")
     if rule == "auto":
         raise ValueError(f"family={name!r}: auto chooses its families itself; leave the family out, or choose one rule")
     own, kind = rule_of(rule), look_up(Family, name, "family")
@@ -133,6 +142,55 @@ def _fits(rule: Rule, family: Family) -> bool:
     except ValueError:
         return False
     return True
+
+
+ClassesBy: TypeAlias = Literal["softmax", "one-vs-rest"]
+"""How more than two classes are told apart: by one posterior for all, or a learner for each."""
+
+
+def check_classes_by(given: str | None, rule: str | Rule) -> None:
+    """Refuse what is no way to tell classes apart, or has no step for it; None leaves it to ``classes_by_of``."""
+    if given is not None and given not in get_args(ClassesBy):
+        raise ValueError(f"classes_by={given!r}: needs one of {', '.join(map(repr, get_args(ClassesBy)))}")
+    if given == "softmax" and not (rule == "auto" or rule_of(rule) == Implicit()):
+        raise ValueError(f"classes_by='softmax' with rule={rule!r}: it has implicit steps; use 'auto' or 'implicit'")
+
+
+def classes_by_of(given: ClassesBy | None, loss: Loss, rule: str | Rule, lags: int = 0) -> ClassesBy:
+    """How classes are told apart where it may not have been said: by one posterior, where ``Auto`` learns probabilities.
+
+    >>> import onlinevi as ovi
+    >>> classes_by_of(None, ovi.Logistic(), "auto"), classes_by_of(None, ovi.Logistic(), "ngvi")
+    ('softmax', 'one-vs-rest')
+    """
+    if given is not None:
+        return given
+    return "softmax" if isinstance(rule, str) and rule == "auto" and loss.odds is not None and not lags else "one-vs-rest"
+
+
+def choose_softmax(
+    loss: Loss,
+    rule: str | Rule,
+    family: Family | None,
+    inputs: Inputs | None,
+    expand: FeatureMap | None,
+    effort: Effort,
+    known: int,
+    *,
+    grows: bool,
+    discount: float = 1.0,
+) -> Learner[Any]:
+    """The learner that these parameters ask for where one posterior tells several classes apart."""
+    check_classes_by("softmax", rule)
+    if loss.odds is None or loss.ridge > 0.0 or loss.robust is not None:
+        raise ValueError(f"classes_by='softmax' with loss={loss}: its loss is that of probabilities; use Logistic(), as it is")
+    whole = choose(loss, rule, family, inputs, None, expand, effort)  # refuses what does not go together
+    if isinstance(whole, Auto):
+        return replace(whole, known=known, grows=grows)
+    inputs = Inputs() if inputs is None else inputs
+    own = FullCovariance(box=None) if family is None else family
+    leaf = Softmax(known, own, discount=discount, missing=inputs.missing, grows=grows)
+    return Prepare(inputs, leaf if expand is None else Expand(expand, leaf, intercept=inputs.intercept))
 
 
 def choose(

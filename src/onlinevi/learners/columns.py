@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from onlinevi.data import column_names
+from onlinevi.learners.shown import html_of
 
 
 class Named:
@@ -14,6 +15,11 @@ class Named:
 
     columns: tuple[str, ...] = ()
     """In their order; none before the first table with names. Arrays without names are taken as they are."""
+
+    def _repr_html_(self) -> str:
+        known = {"events": "count", "columns": "width", "average loss": "average_loss"}
+        facts = {name: getattr(self, part) for name, part in known.items() if hasattr(self, part)}
+        return html_of(type(self).__name__, facts | ({"names": ", ".join(self.columns)} if self.columns else {}))
 
 
 S = TypeVar("S")

@@ -37,6 +37,13 @@ class Described:
     """Configs that the learner itself does not tell, by name."""
 
 
+class Storable:
+    """What files may hold beside learners: a config of a package above, as a learner or in one.
+
+    A frozen dataclass. One that a file is about says ``describe(state)`` and ``restore(stored)``, as a learner does.
+    """
+
+
 class Stored(Protocol):
     """A described state to be put together again."""
 

@@ -19,6 +19,8 @@ class Features(NamedTuple):
     per_coordinate: bool = False
     """Priors or boxes that differ between coordinates."""
     forgets: bool = False
+    lazy: bool = False
+    """Coordinates forget when a row stores them."""
     robust: bool = False
     adaptive: bool = False
     """Rates from the gradients seen."""
@@ -58,6 +60,7 @@ COORDINATES = (
     holes.squares,
     holes.advance,
     holes.forget,
+    holes.catch_up,
     holes.missing_variance,
     holes.value,
     holes.setting_at,
@@ -125,10 +128,14 @@ def _family_parts(family: type[Family], rule: type[Rule], features: Features, *,
         holes.moments: family.moments,
         holes.missing_variance: family.missing_variance if features.missing else reading.none_missing,
         holes.variance_after: family.variance_after,
+        holes.is_one_hyperbola: reading.answer(family.correlated),
         holes.squares: family.squares,
         holes.may_explode: reading.answer(family.correlated),
         holes.advance: advance,
         holes.forget: family.forget if features.forgets else reading.forget_nothing,
+        holes.late_forgetting: layout.late_forgetting if features.lazy else reading.never_late,
+        holes.catch_up: family.catch_up if features.lazy else reading.nothing_to_catch_up,
+        holes.put_back: family.put_back if features.lazy else reading.nothing_to_put_back,
         holes.into_ball: family.into_ball if features.ball else reading.nowhere,
         holes.prefetch_row: family.prefetch_row if sparse else Family.prefetch_row,
     }

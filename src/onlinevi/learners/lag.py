@@ -11,11 +11,12 @@ import numpy as np
 
 from onlinevi.data import as_rows
 from onlinevi.engine import Vector
-from onlinevi.learners.base import Learner, Wrapped
+from onlinevi.learners.base import Combinator, Learner, Wrapped
 from onlinevi.learners.described import FOREIGN, CheckpointError, Described, Stored
 from onlinevi.learners.inputs import Inputs, InputState
-from onlinevi.learners.trace import Events, Forecast
-from onlinevi.losses import Loss
+from onlinevi.learners.live import Live
+from onlinevi.learners.parts import Part
+from onlinevi.learners.trace import Events
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -40,13 +41,24 @@ class LagState(Wrapped):
         """What weights are weights of, in words."""
         return f"the columns and the last {len(self.last)} labels"
 
+    def parts(self, noise: float = 1.0) -> tuple[Part, ...]:
+        """The lags stand behind the columns, until here."""
+        lags, dim = len(self.last), self.width
+        order = np.concatenate([[0], np.arange(dim, dim + lags), np.arange(1, dim)])
+
+        def moved(rows: Any) -> Any:
+            return np.concatenate([rows[:, order], rows[:, dim + lags :]], axis=1)
+
+        found = self.inner.parts(noise)
+        return tuple(part.behind(moved, part.width, None if part.columns is None else order[part.columns]) for part in found)
+
     def widened(self, dim: int) -> LagState:
         """For rows with further columns at the end."""
         return replace(self, inner=self.inner.widened(dim + len(self.last)))
 
 
 @dataclass(frozen=True)
-class Lag(Learner[LagState]):
+class Lag(Combinator[LagState]):
     """Gives a learner the last ``count`` labels as columns, behind the intercept, in units of their own mean and std.
 
     It needs each label before the next event. Rows are prepared ones: dense, with the intercept first.
@@ -69,21 +81,6 @@ class Lag(Learner[LagState]):
         if type(self.count) is not int or self.count < 1:
             raise ValueError(f"count={self.count!r}: needs a number of labels from 1; try 2")
 
-    @property
-    def loss(self) -> Loss:  # type: ignore[override]
-        return self.inner.loss
-
-    @property
-    def inputs(self) -> Any:
-        return self.inner.inputs
-
-    @property
-    def pooled(self) -> bool:
-        return self.inner.pooled
-
-    def as_widened(self, state: LagState) -> Lag:
-        return replace(self, inner=self.inner.as_widened(state.inner))
-
     def init(self, dim: int, horizon: int | None = None, *, sparse: bool = False) -> LagState:
         if sparse:
             raise ValueError("the last labels stand in every row, which sparse rows are not made for: leave lags out")
@@ -102,14 +99,20 @@ class Lag(Learner[LagState]):
         prepared = self.inputs_of_labels.apply(state.moments, np.array([state.last]))
         return self.inner.foresee(state.inner, self._with(X, np.repeat(prepared, X.shape[0], axis=0)))
 
+    def contributions(self, state: LagState, X: Any) -> Any:
+        """Of the columns; what past labels add is left beside the intercept."""
+        prepared = self.inputs_of_labels.apply(state.moments, np.array([state.last]))
+        found = self.inner.contributions(state.inner, self._with(X, np.repeat(prepared, X.shape[0], axis=0)))
+        return np.delete(found, np.arange(1, self.count + 1), axis=1)
+
     def _with(self, X: Any, lags: Vector) -> Vector:
         """Rows with these behind the intercept; where no label has come, its mean, 0, stands for it."""
         rows = as_rows(X)
         known = rows.block(0, rows.count)
         return np.column_stack([known[:, :1], np.nan_to_num(lags), known[:, 1:]])
 
-    def said(self, events: Events) -> Forecast:
-        return self.inner.said(events)
+    def live(self, state: LagState) -> Live:
+        return LagLive(self, state) if type(self) is Lag else super().live(state)
 
     def widen(self, state: LagState, dim: int) -> LagState:
         return replace(state, inner=self.inner.widen(state.inner, dim + self.count))
@@ -135,3 +138,25 @@ class Lag(Learner[LagState]):
         if not (len(last) == state.moments.dim == self.count and all(map(math.isfinite, known))):
             raise CheckpointError(FOREIGN)
         return state
+
+
+class LagLive(Live):
+    """The live state of the learner inside, and the last labels, which are few enough to be a new value each time."""
+
+    def __init__(self, learner: Lag, state: LagState) -> None:
+        self._learner, self._state, self._inner = learner, state, learner.inner.live(state.inner)
+
+    @property
+    def state(self) -> LagState:
+        return replace(self._state, inner=self._inner.state)
+
+    def learn(self, row: Vector, label: float, again: bool = False) -> Events:
+        learner, state = self._learner, self._state
+        moments, lags = learner.inputs_of_labels.update_many(state.moments, np.array([state.last]))
+        said = self._inner.learn(learner._with(row, lags), label, again)
+        self._state = replace(state, moments=moments, last=(label, *state.last[:-1]))
+        return said
+
+    def foresee(self, row: Vector, again: bool = False) -> Events:
+        lags = self._learner.inputs_of_labels.apply(self._state.moments, np.array([self._state.last]))
+        return self._inner.foresee(self._learner._with(row, lags), again)

@@ -26,7 +26,7 @@ from onlinevi.learners.described import (
     put_numbers,
     sizes_of,
 )
-from onlinevi.learners.refusals import reason, refusal
+from onlinevi.learners.refusals import NOT_FINITE, reason, refusal
 from onlinevi.learners.state import Plan, State, aligned_copy, magnitude_at_most
 from onlinevi.learners.trace import Events, Forecast, Record, Recorder, Trace
 from onlinevi.losses import Loss
@@ -42,7 +42,8 @@ class Linear(Learner[State]):
     belief moves back to the prior, λ ← γλ + (1 − γ)λ₁ in natural parameters; 0.99 remembers about 100 events. ``missing``
     reads NaN in a row as a missing value of a standardised feature, N(0, 1): it widens the prediction, and the step leaves its
     weight alone. ``dtype="float32"`` keeps beliefs and rows in single precision, for long rows: about twice as fast, and
-    losses to some five digits; the sums over events stay double.
+    losses to some five digits; the sums over events stay double. ``lazy`` lets a weight forget when a row stores it, for all
+    events since: the same to rounding, and sparse rows that forget cost what they store; it needs ``average=False``.
 
     >>> import onlinevi as ovi
     >>> learner = ovi.Linear(loss=ovi.Squared(), rule=ovi.NGVI(step=1.0))
@@ -58,6 +59,7 @@ class Linear(Learner[State]):
     discount: float = 1.0
     missing: bool = False
     dtype: str = "float64"
+    lazy: bool = False
 
     def __post_init__(self) -> None:
         for name, kind in (("loss", Loss), ("rule", Rule), ("family", Family | None)):
@@ -97,10 +99,25 @@ class Linear(Learner[State]):
                     "no event can be forgotten or count less; use SVB(), NGVI() or Implicit()"
                 )
 
+        if self.lazy:
+            self._check_lazy()
+
     @property
     def belief_family(self) -> Family:
         assert self.family is not None
         return self.family
+
+    def _check_lazy(self) -> None:
+        """Refuse what cannot be made up for later, all at once."""
+        family, needs = self.belief_family, ""
+        if not family.forgets_late or isinstance(family.box, Ball):
+            needs = f"a family whose coordinates forget apart, such as MeanField() with a Box, not {family}"
+        elif self.rule.moves_without_gradient or not self.rule.recursive or self.loss.ridge > 0.0:
+            needs = "a rule and a loss that leave weights alone where a row stores nothing, such as Implicit() without a ridge"
+        elif self.average or self.dtype != "float64":
+            needs = "average=False, and double precision: the average of all decisions asks for each of them"
+        if needs:
+            raise ValueError(f"lazy=True needs {needs}; leave lazy out, and sparse rows are filled up")
 
     def init(self, dim: int, horizon: int | None = None, *, sparse: bool = False) -> State:
         """The state before the first event: the prior. ``horizon`` is the number of events to come, where a rate needs it."""
@@ -139,8 +156,18 @@ class Linear(Learner[State]):
         mean, variance = prediction_law(state, X)
         return Events(mean, np.sqrt(variance), np.full(len(mean), np.nan))
 
+    def contributions(self, state: State, X: Any) -> Any:
+        if hasattr(X, "tocsr"):
+            added = X.multiply(state.mean).tocsr()
+            added.data = np.nan_to_num(added.data)
+            return added
+        return np.nan_to_num(np.asarray(X, dtype=float)) * state.mean  # a missing value is its mean, 0
+
     def said(self, events: Events) -> Forecast:
-        return forecast_of(self.loss, events, self.loss.score(events.prediction, events.spread))
+        return forecast_of(self.loss, events, self.score(events))
+
+    def score(self, events: Events) -> Any:
+        return self.loss.score(events.prediction, events.spread)
 
     def update(self, state: State, x: Any, y: float, weight: float = 1.0) -> tuple[State, Step]:
         """Learn from one event. The state given is left as it is; the step says what was predicted before ``y`` was used."""
@@ -224,6 +251,8 @@ class Linear(Learner[State]):
         else:
             belief = family.merge(beliefs, *(() if start is None else (start.belief,)))
         numbers[plan.parts["belief"]] = family.pack(belief)
+        if self.lazy:
+            numbers[plan.parts["forgotten"]] = sum(state.count for state in states)
         if any(state.without_sums for state in states):
             array[SUM.count] = sum(state.count for state in states)
             return State(array, plan)
@@ -246,7 +275,7 @@ class Linear(Learner[State]):
         if plan != self.plan(plan.dim, plan.horizon):
             raise CheckpointError(FOREIGN)
         check_finite(state.array[: len(SUM)], "state")
-        arrays = {name: state.vector(name) for name, where in plan.parts.items() if where.stop > where.start}
+        arrays = {name: state.held(name) for name, where in plan.parts.items() if where.stop > where.start}
         for vector in arrays.values():
             check_finite(vector, "state")
         horizon = None if plan.horizon is None else int(plan.horizon)
@@ -280,7 +309,7 @@ class Linear(Learner[State]):
     @property
     def fills_rows(self) -> bool:
         """Whether every coordinate moves at every event: then zeros left out gain nothing."""
-        moves_all = self.rule.moves_without_gradient or self.loss.ridge > 0.0 or self.discount < 1.0
+        moves_all = self.rule.moves_without_gradient or self.loss.ridge > 0.0 or (self.discount < 1.0 and not self.lazy)
         return moves_all or self.belief_family.correlated or isinstance(self.belief_family.box, Ball)
 
     def _check(self, state: State) -> Plan:
@@ -288,7 +317,12 @@ class Linear(Learner[State]):
         if plan.learner is self:
             return plan
         same = plan.loss is self.loss and plan.rule is self.rule and plan.family is self.family
-        same = same and (plan.average, plan.discount, plan.missing) == (self.average, self.discount, self.missing)
+        same = same and (plan.average, plan.discount, plan.missing, plan.lazy) == (
+            self.average,
+            self.discount,
+            self.missing,
+            self.lazy,
+        )
         if not (same and plan.dtype == self.dtype) and plan != _plan(self, plan.dim, plan.horizon):
             raise ValueError(
                 "this state belongs to another learner: its loss, rule, family, average, discount, missing or dtype differs"
@@ -305,7 +339,7 @@ def prediction_law(state: State, x: Any) -> tuple[Any, Any]:
         mean, variance = state.plan.predict(state.belief, x)
         total = mean + variance
     if not (math.isfinite(total) if x.ndim == 1 else np.isfinite(total).all()):
-        raise ValueError("the prediction is not finite: x holds NaN, infinity, or values too large to square")
+        raise ValueError(NOT_FINITE)
     return mean, variance
 
 
@@ -414,7 +448,7 @@ _NO_WEIGHTS = np.empty(0)
 @lru_cache(maxsize=256)
 def _plan(learner: Linear, dim: int, horizon: int | None) -> Plan:
     own = learner.loss, learner.belief_family, learner.rule, learner.average
-    plan = Plan(*own, dim, horizon, discount=learner.discount, missing=learner.missing, dtype=learner.dtype)
+    plan = Plan(*own, dim, horizon, discount=learner.discount, missing=learner.missing, dtype=learner.dtype, lazy=learner.lazy)
     _ = plan.settings, plan.prior_and_box  # refuse a bad setting now, not at the first event
     object.__setattr__(plan, "learner", learner)
     return plan

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+import numpy as np
+
 from onlinevi.engine import Vector
-from onlinevi.learners.base import Learner, Wrapped, merge_inner
+from onlinevi.learners.base import BadRow, Combinator, Learner, Wrapped, for_each_class, merge_inner
 from onlinevi.learners.described import FOREIGN, CheckpointError, Described, Stored
-from onlinevi.learners.inputs import Inputs, InputState
-from onlinevi.learners.trace import Events, Forecast
-from onlinevi.losses import Loss
+from onlinevi.learners.inputs import CENTRED, UNCENTRED, Inputs, InputState, passes
+from onlinevi.learners.live import Live
+from onlinevi.learners.parts import Part, beside, first
+from onlinevi.learners.sharing import shared
+from onlinevi.learners.trace import Events
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -20,6 +24,8 @@ class PrepareState(Wrapped):
 
     moments: InputState
     inner: Any
+    how: Inputs
+    """How rows are prepared."""
 
     @property
     def inputs(self) -> InputState:
@@ -33,12 +39,24 @@ class PrepareState(Wrapped):
     def begun(self) -> int:
         return int(self.inner.begun) - (int(self.inner.width) - self.width)
 
+    def parts(self, noise: float = 1.0) -> tuple[Part, ...]:
+        dim, intercept = self.width, int(self.how.intercept)
+
+        def prepared(rows: Any) -> Any:
+            return beside(self.how.apply(self.moments, first(rows, dim)), rows[:, dim:])
+
+        found = self.inner.parts(noise)
+        return tuple(
+            part.behind(prepared, part.width - intercept, None if part.columns is None else part.columns - intercept)
+            for part in found
+        )
+
     def with_inputs(self, inputs: InputState) -> PrepareState:
         return replace(self, moments=inputs)
 
 
 @dataclass(frozen=True)
-class Prepare(Learner[PrepareState]):
+class Prepare(Combinator[PrepareState]):
     """Puts rows through ``Inputs``, each by what was known when it came, and gives them to a learner.
 
     >>> import onlinevi as ovi
@@ -48,50 +66,56 @@ class Prepare(Learner[PrepareState]):
     ([2000000.0], 3)
     """
 
-    inputs: Inputs
+    inputs: Inputs = field()  # its own, and not what the learner inside has, which a combinator would ask
     inner: Learner[Any]
-
-    @property
-    def loss(self) -> Loss:  # type: ignore[override]
-        return self.inner.loss
-
-    @property
-    def pooled(self) -> bool:
-        return self.inner.pooled
-
-    def as_widened(self, state: PrepareState) -> Prepare:
-        return replace(self, inner=self.inner.as_widened(state.inner))
 
     def init(self, dim: int, horizon: int | None = None, *, sparse: bool = False) -> PrepareState:
         inner = self.inner.init(self.inputs.dim_out(dim), horizon, sparse=sparse)
-        return PrepareState(InputState.start(dim), inner)  # of no column, where there is an intercept
+        return PrepareState(InputState.start(dim), inner, self.inputs)  # of no column, where there is an intercept
 
     def play(self, state: PrepareState, X: Any, y: Vector, weights: Vector) -> tuple[PrepareState, Events]:
-        moments, prepared = self.inputs.update_many(state.moments, X)
+        moments, prepared = shared(X, lambda: self._key(state, "many"), lambda: self.inputs.update_many(state.moments, X))
         inner, events = self.inner.play(state.inner, prepared, y, weights)
-        return PrepareState(moments, inner), events
+        return PrepareState(moments, inner, self.inputs), events
 
     def foresee(self, state: PrepareState, X: Any) -> Events:
-        return self.inner.foresee(state.inner, self.inputs.apply(state.moments, X))
+        return self.inner.foresee(state.inner, self._prepared(state, X))
 
-    def said(self, events: Events) -> Forecast:
-        return self.inner.said(events)
+    def look(self, state: PrepareState, X: Any, y: Vector) -> Events:
+        return self.inner.look(state.inner, self._prepared(self._fitted(state, X), X), y)
+
+    def _prepared(self, state: PrepareState, X: Any) -> Any:
+        """Rows by what is known of their columns."""
+        return shared(X, lambda: self._key(state, "each"), lambda: self.inputs.apply(state.moments, X))
+
+    def _key(self, state: PrepareState, rows: str) -> tuple[Any, ...]:
+        """What decides how rows are prepared."""
+        moments = state.moments
+        return self.inputs, rows, moments.array.tobytes(), moments.centred.tobytes(), moments.columns
+
+    def contributions(self, state: PrepareState, X: Any) -> Any:
+        found = self.inner.contributions(state.inner, self.inputs.apply(state.moments, X))
+        return for_each_class(found, lambda added: added[:, int(self.inputs.intercept) :])
+
+    def live(self, state: PrepareState) -> Live:
+        in_place = type(self) is Prepare and not self.inputs.fixed and state.moments.kind != UNCENTRED
+        return PrepareLive(self, state) if in_place else super().live(state)
 
     def widen(self, state: PrepareState, dim: int) -> PrepareState:
         inner = self.inner.widen(state.inner, self.inputs.dim_out(dim))
-        return PrepareState(self.inputs.widen(state.moments, dim), inner)
+        return PrepareState(self.inputs.widen(state.moments, dim), inner, self.inputs)
 
     def merge(self, states: Sequence[PrepareState], start: PrepareState | None = None) -> PrepareState:
         if any(state.moments != states[0].moments for state in states):
             raise ValueError("these states have not prepared their columns by the same means and stds: fix them in Inputs")
-        return PrepareState(states[0].moments, merge_inner(self.inner, states, start))
+        return PrepareState(states[0].moments, merge_inner(self.inner, states, start), self.inputs)
 
     def describe(self, state: PrepareState) -> Described:
         self._check(state)
         return Described({}, parts={"inputs": (self.inputs, state.moments), "inner": (self.inner, state.inner)})
 
     def restore(self, stored: Stored) -> PrepareState:
-        state = PrepareState(stored.part("inputs", self.inputs), stored.part("inner", self.inner))
+        state = PrepareState(stored.part("inputs", self.inputs), stored.part("inner", self.inner), self.inputs)
         self._check(state)
         return state
 
@@ -99,3 +123,42 @@ class Prepare(Learner[PrepareState]):
         width = self.inputs.dim_out(state.moments.dim)
         if state.inner.width != width or any(leaf.plan.missing != self.inputs.missing for leaf in state.inner.leaves()):
             raise CheckpointError(FOREIGN)
+
+
+class PrepareLive(Live):
+    """The moments with the event that was asked for last and without it, and the live state of the learner inside."""
+
+    def __init__(self, learner: Prepare, state: PrepareState) -> None:
+        self._inputs, self._inner, self._centred = learner.inputs, learner.inner.live(state.inner), state.moments.centred
+        self._before, self._after = np.array(state.moments.array), np.array(state.moments.array)
+        self._start = self._before[:]
+        self._start.setflags(write=False)  # as a state's array: one type of argument, one pass to compile
+        self._row = np.empty((1, self._inputs.dim_out(state.width)))
+        self._prepared: bytes | None = None
+
+    @property
+    def state(self) -> PrepareState:
+        return PrepareState(InputState(self._before.copy(), self._centred), self._inner.state, self._inputs)
+
+    def _prepare(self, row: Vector, given: bytes) -> bool:
+        """Put the row in the units of its columns; whether it lay there already."""
+        if given == self._prepared:
+            return True
+        self._prepared = None
+        if passes.compiled(False)(row, self._after, self._start, self._inputs.settings, self._row) != 1:
+            raise BadRow(0, str(self._inputs.refusal(row[0])))
+        return False
+
+    def learn(self, row: Vector, label: float, again: bool = False) -> Events:
+        again = self._prepare(row, row.tobytes())
+        said = self._inner.learn(self._row, label, again)
+        self._before[:], self._prepared = self._after, None
+        self._before[passes.KIND] = CENTRED
+        return said
+
+    def foresee(self, row: Vector, again: bool = False) -> Events:
+        given = row.tobytes()
+        again = self._prepare(row, given)
+        said = self._inner.foresee(self._row, again)
+        self._prepared = given
+        return said

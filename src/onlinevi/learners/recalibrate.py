@@ -11,12 +11,13 @@ import numpy as np
 
 from onlinevi.beliefs import FullCovariance
 from onlinevi.engine import Vector
-from onlinevi.learners.base import Learner, Wrapped, merge_inner
+from onlinevi.learners.base import Combinator, Wrapped, merge_inner
 from onlinevi.learners.described import FOREIGN, CheckpointError, Described, Stored
 from onlinevi.learners.expand import Splines
 from onlinevi.learners.linear import Linear
+from onlinevi.learners.live import Live
 from onlinevi.learners.pool import Pool, PoolState
-from onlinevi.learners.trace import Events, Forecast
+from onlinevi.learners.trace import Events
 from onlinevi.losses import Loss
 from onlinevi.rules import Implicit
 
@@ -73,7 +74,7 @@ class RecalibrateState(Wrapped):
 
 
 @dataclass(frozen=True)
-class Recalibrate(Learner[RecalibrateState]):
+class Recalibrate(Combinator[RecalibrateState]):
     """Bends the score of a pool of probabilities along a curve that is learned from what came of them.
 
     The curve is a spline, a logistic regression of its own, and starts as the score itself, from which weights of this
@@ -120,15 +121,8 @@ class Recalibrate(Learner[RecalibrateState]):
         return self.inner.shared_loss
 
     @property
-    def inputs(self) -> Any:
-        return self.inner.inputs
-
-    @property
     def pooled(self) -> bool:
         return True
-
-    def as_widened(self, state: RecalibrateState) -> Recalibrate:
-        return replace(self, inner=self.inner.as_widened(state.inner))
 
     def init(self, dim: int, horizon: int | None = None, *, sparse: bool = False) -> RecalibrateState:
         second = self.second
@@ -137,7 +131,10 @@ class Recalibrate(Learner[RecalibrateState]):
 
     def _features(self, scores: Vector) -> Vector:
         """The intercept, the score, and splines of it."""
-        return np.column_stack([np.ones(len(scores)), scores, self.map.features(scores[:, None], 1)])
+        bumps = self.map.features(scores[:, None], 1)
+        found = np.empty((len(scores), 2 + bumps.shape[1]))
+        found[:, 0], found[:, 1], found[:, 2:] = 1.0, scores, bumps
+        return found
 
     def play(self, state: RecalibrateState, X: Any, y: Vector, weights: Vector) -> tuple[RecalibrateState, Events]:
         inner, said = self.inner.play(state.inner, X, y, weights)
@@ -149,8 +146,8 @@ class Recalibrate(Learner[RecalibrateState]):
         bent = self.second.foresee(state.second, self._features(said.prediction))
         return replace(said, prediction=bent.prediction)
 
-    def said(self, events: Events) -> Forecast:
-        return self.inner.said(events)
+    def live(self, state: RecalibrateState) -> Live:
+        return RecalibrateLive(self, state) if type(self) is Recalibrate else super().live(state)
 
     def widen(self, state: RecalibrateState, dim: int) -> RecalibrateState:
         return replace(state, inner=self.inner.widen(state.inner, dim))
@@ -168,3 +165,25 @@ class Recalibrate(Learner[RecalibrateState]):
         if state.second.count != state.inner.count:
             raise CheckpointError(FOREIGN)
         return state
+
+
+class RecalibrateLive(Live):
+    """The live states of the pool inside and of the curve."""
+
+    def __init__(self, learner: Recalibrate, state: RecalibrateState) -> None:
+        self._learner, self._inner = learner, learner.inner.live(state.inner)
+        self._second = learner.second.live(state.second)
+
+    @property
+    def state(self) -> RecalibrateState:
+        return RecalibrateState(self._inner.state, self._second.state)
+
+    def learn(self, row: Vector, label: float, again: bool = False) -> Events:
+        said = self._inner.learn(row, label, again)
+        bent = self._second.learn(self._learner._features(said.prediction), label)
+        return replace(said, prediction=bent.prediction, loss=bent.loss)
+
+    def foresee(self, row: Vector, again: bool = False) -> Events:
+        said = self._inner.foresee(row, again)
+        bent = self._second.foresee(self._learner._features(said.prediction))
+        return replace(said, prediction=bent.prediction)

@@ -9,6 +9,8 @@ from onlinevi.engine import Vector
 from onlinevi.learners.base import BadRow
 from onlinevi.learners.state import EXPLODED, Plan
 
+NOT_FINITE = "the prediction is not finite: x holds NaN, infinity, or values too large to square"
+
 
 def refusal(plan: Plan, rows: Rows, labels: Vector, weights: Vector, row: int) -> BadRow:
     """The refusal of a row by its number."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import sys
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -15,6 +15,7 @@ from onlinevi.beliefs import Family, Radii, edges, named_rows, placed, radii, wi
 from onlinevi.engine import SETTING, SUM, Belief, Kernel, Prior, Vector
 from onlinevi.learners.columns import Named
 from onlinevi.learners.kernels import Features, kernel, speedup_of
+from onlinevi.learners.parts import Part, first
 from onlinevi.losses import Loss
 from onlinevi.rules import Adaptive, Explicit, Rate, Rule
 
@@ -37,6 +38,10 @@ class Plan:
     """Whether NaN in a row is a missing value, N(0, 1)."""
     dtype: str = field(default="float64", kw_only=True)
     """Of the vectors and of the rows; the sums are doubles."""
+    lazy: bool = field(default=False, kw_only=True)
+    """Whether coordinates forget when a row stores them."""
+    grows_by: ClassVar[tuple[str, ...]] = ()
+    """What may differ between shards of one learner."""
     learner: ClassVar[Any] = None
     """Whose plan it is, where one learner made it: told at a glance at every event."""
 
@@ -105,7 +110,7 @@ class Plan:
     @cached_property
     def moves_always(self) -> bool:
         """Whether coordinates without a gradient move too, so that a sparse row costs as much as a dense one."""
-        return self.rule.moves_without_gradient or self.loss.ridge > 0.0 or self.discount < 1.0
+        return self.rule.moves_without_gradient or self.loss.ridge > 0.0 or (self.discount < 1.0 and not self.lazy)
 
     @property
     def fills_rows(self) -> bool:
@@ -148,7 +153,8 @@ class Plan:
         """What the compiled loop must be able to do."""
         return Features(
             per_coordinate=self.prior_and_box.ndim > 1,
-            forgets=self.discount < 1.0,
+            forgets=self.discount < 1.0 and not self.lazy,
+            lazy=self.lazy,
             robust=self.loss.robust is not None,
             per_variance=self.rule.step_rate.per_variance,
             adaptive=isinstance(self.rule.step_rate, Adaptive),
@@ -163,8 +169,11 @@ class Plan:
         """Where the vectors lie among the ``numbers`` of a packed array."""
         _, belief, drift = self.sizes
         totals = belief if self.rule.keeps_std_total else self.dim
-        ends = np.cumsum([len(SUM) * 8 // np.dtype(self.dtype).itemsize, belief, totals, drift]).tolist()
-        return {name: slice(*ends[k : k + 2]) for k, name in enumerate(("belief", "totals", "drift"))}
+        sizes, names = [belief, totals, drift], ["belief", "totals", "drift"]
+        if self.lazy:
+            sizes, names = [*sizes, self.dim], [*names, "forgotten"]
+        ends = np.cumsum([len(SUM) * 8 // np.dtype(self.dtype).itemsize, *sizes]).tolist()
+        return {name: slice(*ends[k : k + 2]) for k, name in enumerate(names)}
 
     def numbers(self, array: Vector) -> NDArray[Any]:
         """A packed array as numbers of the vectors' type: of float32, two in each double."""
@@ -172,7 +181,7 @@ class Plan:
 
     def zeros(self) -> Vector:
         """A packed array of zeros."""
-        return np.zeros(math.ceil(self.parts["drift"].stop * np.dtype(self.dtype).itemsize / 8))
+        return np.zeros(math.ceil([*self.parts.values()][-1].stop * np.dtype(self.dtype).itemsize / 8))
 
     def predict(self, belief: Any, x: Any) -> tuple[Any, Any]:
         """(a, v²): mean and variance of the prediction at a row, or at each row of a matrix."""
@@ -223,9 +232,19 @@ class State(Named):
         array.setflags(write=False)
         self.array, self.plan = array, plan
 
-    def vector(self, name: str) -> Vector:
-        """The belief, the totals or the drift, in doubles: a view, or of float32 a copy."""
+    def held(self, name: str) -> Vector:
+        """A vector as the array has it, in doubles: a view, or of float32 a copy."""
         found = self.plan.numbers(self.array)[self.plan.parts[name]].astype(np.float64, copy=False)
+        found.setflags(write=False)
+        return found
+
+    def vector(self, name: str) -> Vector:
+        """The belief, the totals or the drift; the belief with all forgotten that is to be, where rows make it up later."""
+        if not (self.plan.lazy and name == "belief"):
+            return self.held(name)
+        plan = self.plan
+        belief = plan.family.unpack(self.held("belief"), plan.dim)
+        found = plan.family.pack(plan.family.caught_up(belief, plan.discount, self.count - self.held("forgotten")))
         found.setflags(write=False)
         return found
 
@@ -344,6 +363,10 @@ class State(Named):
     def space(self) -> None:
         """None: its weights are those of its rows' columns."""
 
+    def up_to(self, later: Any) -> State:
+        """Itself, as an earlier state of the run of this one."""
+        return self
+
     def deciders(self) -> tuple[State, ...]:
         """Itself: what decides is one belief."""
         return (self,)
@@ -360,6 +383,11 @@ class State(Named):
         """Itself: the state of the compiled loop."""
         return (self,)
 
+    def parts(self, noise: float = 1.0) -> tuple[Part, ...]:
+        """Itself, on the columns of its rows."""
+        dim = self.plan.dim
+        return (Part(((1.0, self, 1.0),), dim, partial(first, count=dim), np.arange(dim)),)
+
     def widened(self, dim: int) -> State:
         """For rows with further columns at the end, as if these had been 0 so far: their weights are at the prior."""
         old = self.plan
@@ -372,8 +400,8 @@ class State(Named):
         array = np.array(start.array)
         array[: len(SUM)] = self.array[: len(SUM)]
         numbers = plan.numbers(array)
-        for name in ("belief", "totals", "drift"):
-            was, now = self.vector(name), start.vector(name)
+        for name in plan.parts:
+            was, now = self.held(name), start.held(name)
             if len(was) == old.sizes[1]:  # a belief, or totals laid out as one
                 parts = zip(old.family.unpack(was, old.dim), plan.family.unpack(now, dim), strict=True)
                 numbers[plan.parts[name]] = plan.family.pack(type(start.belief)._make(placed(*pair) for pair in parts))

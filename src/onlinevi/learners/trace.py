@@ -12,6 +12,7 @@ import numpy as np
 from onlinevi.data import Rows
 from onlinevi.engine import RECORD, Vector
 from onlinevi.learners.columns import checked, keeping
+from onlinevi.learners.shown import as_frame, html_of, html_rows
 
 Record: TypeAlias = Literal["all", "thinned", "none"]
 THINNED = 4096
@@ -33,6 +34,8 @@ class Forecast(NamedTuple):
     lower: Any
     upper: Any
     """An interval that covers the label as often as asked; None without one."""
+    set: Any = None
+    """The classes that hold the label as often as asked, a column of true and false each; None without (``Sets``)."""
 
     @property
     def several(self) -> bool:
@@ -53,10 +56,46 @@ class Forecast(NamedTuple):
             return np.full(len(self.prediction), np.nan)
         return np.take_along_axis(self.probability, self.guess[:, None], 1)[:, 0]
 
+    @property
+    def of_classes(self) -> Vector:
+        """The probability of each class, a column each; of two, those of −1 and +1."""
+        return self.probability if self.several else np.column_stack([1.0 - self.chance, self.chance])
+
+    def _columns(self) -> dict[str, Any]:
+        """What there is, by its names; of several classes a column for each."""
+        found: dict[str, Any] = {}
+        for name, part in zip(self._fields, self, strict=True):
+            if part is not None and np.ndim(part) == 2:
+                found |= {f"{name}_{code}": values for code, values in enumerate(np.asarray(part).T)}
+            elif part is not None:
+                found[name] = np.atleast_1d(part)
+        return found
+
+    def to_frame(self, kind: str | None = None) -> Any:
+        """A table with a row for each, of "pandas", "polars" or "pyarrow"; None takes the first that is installed.
+
+        >>> import onlinevi as ovi
+        >>> learner = ovi.Linear(ovi.Squared(), ovi.SVB())
+        >>> learner.forecast(learner.init(1), [[1.0], [2.0]]).to_frame("pyarrow").column_names
+        ['prediction', 'spread', 'mean']
+        """
+        return as_frame(self._columns(), kind)
+
+    def _repr_html_(self) -> str:
+        return html_of("Forecast", {}, html_rows(self._columns()))
+
     def row(self, number: int) -> Forecast:
         """What is said of one row, as plain numbers; of several classes, as vectors."""
         parts = (None if part is None else part[number] for part in self)
         return Forecast(*(float(part) if part is not None and np.ndim(part) == 0 else part for part in parts))
+
+    @staticmethod
+    def joined(parts: Sequence[Forecast]) -> Forecast:
+        """What was said of rows that follow each other. Of classes that joined later nothing was said before."""
+        if len(parts) == 1:
+            return parts[0]
+        pairs = zip(Forecast._fields, zip(*parts, strict=True), strict=True)
+        return Forecast(*(None if values[0] is None else _joined(name, values) for name, values in pairs))
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,10 +111,14 @@ class Events:
     """Of a pool: the variance that its learners see themselves, in units of the noise."""
     between: Any = None
     """Of a pool: the variance of its learners' predictions."""
+    first: Vector | None = None
+    """Of a pool of probabilities whose first learner is one too: what that one says by itself."""
     label_std: Vector | None = None
     lower: Vector | None = None
     upper: Vector | None = None
     """Where residuals calibrate them: the std of the label, and an interval for it."""
+    set: Any = None
+    """Of classes with sets: which of them are in it."""
     coupled: Vector | None = None
     """Of several classes: the totals by which their scores become probabilities (``one_vs_rest/coupling.py``)."""
 
@@ -102,15 +145,18 @@ class Events:
         for item in fields(Events):
             values = [getattr(part, item.name) for part in parts]
             if all(value is not None for value in values) and values:
-                width = max(value.shape[-1] for value in values) if values[0].ndim == 2 else 0
-                absent = -np.inf if item.name == "prediction" else 0.0
-                joined[item.name] = np.concatenate([_padded(value, width, absent) for value in values])
+                joined[item.name] = _joined(item.name, values)
         none = np.empty(0)
         return Events(**({"prediction": none, "spread": none, "loss": none} | joined))
 
 
-def _padded(table: Vector, width: int, value: float) -> Vector:
-    return table if table.ndim == 1 else np.pad(table, ((0, 0), (0, width - table.shape[1])), constant_values=value)
+def _joined(name: str, parts: Sequence[Any]) -> Any:
+    """One part of what was said of blocks that follow each other, as wide as the widest."""
+    if parts[0].ndim == 1:
+        return np.concatenate(parts)
+    width, absent = max(part.shape[1] for part in parts), -np.inf if name == "prediction" else 0.0
+    padded = [np.pad(part, ((0, 0), (0, width - part.shape[1])), constant_values=absent) for part in parts]
+    return np.concatenate(padded)
 
 
 class Trace:
@@ -201,6 +247,22 @@ class Trace:
     def average_mean(self) -> Vector:
         """The average of all decisions: what online-to-batch conversion predicts with."""
         return np.asarray(self.state.average_mean)
+
+    def to_frame(self, kind: str | None = None) -> Any:
+        """A table with a row for each event kept: its number, what was said, and what it cost.
+
+        Of "pandas", "polars" or "pyarrow"; None takes the first that is installed.
+        """
+        count, said = len(self.steps), self.forecast._columns()
+        parts = {name: values for name, values in said.items() if len(values) == count}
+        return as_frame({"step": self.steps, **parts, "loss": self.loss, "average_loss": self.average_loss}, kind)
+
+    def _repr_html_(self) -> str:
+        facts = {"events": self.state.count, "average loss": self.state.average_loss}
+        if self.classes is not None:
+            facts["classes"] = "{!r} as −1 and {!r} as +1".format(*self.classes)
+        kept = {"step": self.steps.astype(int), "prediction": self.prediction, "loss": self.loss}
+        return html_of("Trace", facts, html_rows(kept))
 
     def __repr__(self) -> str:
         named = "" if self.classes is None else ", classes {!r} as −1 and {!r} as +1".format(*self.classes)

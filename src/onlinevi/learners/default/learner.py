@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, get_args
+from typing import Any, TypeAlias, get_args
 
 import numpy as np
 
@@ -14,16 +14,23 @@ from onlinevi.engine import Vector
 from onlinevi.learners.base import Learner, Wrapped, merge_inner
 from onlinevi.learners.calibrate import Calibrate
 from onlinevi.learners.calibration import Calibrated, Calibration
+from onlinevi.learners.class_pool import ClassPool, ClassPoolState
 from onlinevi.learners.columns import keeping
 from onlinevi.learners.default import recipe
+from onlinevi.learners.default.joint import pool_of_classes
 from onlinevi.learners.default.recipe import Effort
 from onlinevi.learners.described import FOREIGN, CheckpointError, Described, Stored
 from onlinevi.learners.inputs import Inputs
+from onlinevi.learners.live import Live
 from onlinevi.learners.pool import Pool, PoolState
 from onlinevi.learners.prepare import Prepare, PrepareState
 from onlinevi.learners.recalibrate import Recalibrate
+from onlinevi.learners.softmax import Softmax
 from onlinevi.learners.trace import Events, Forecast, Record, Trace
 from onlinevi.losses import Logistic, Loss, Squared
+
+Core: TypeAlias = Pool | Recalibrate | ClassPool
+"""What the default puts its other parts around."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -34,10 +41,10 @@ class AutoState(Wrapped):
     inner: Any
 
     @property
-    def pooled(self) -> PoolState:
+    def pooled(self) -> PoolState | ClassPoolState:
         """The learners and their weights."""
         found = self.inner
-        while not isinstance(found, PoolState):
+        while not isinstance(found, PoolState | ClassPoolState):
             found = found.inner
         return found
 
@@ -85,6 +92,8 @@ class Auto(Learner[AutoState]):
     ``effort`` is how much an event may cost: "light" draws straight boundaries, "default" bent ones too, by learners on
     splines, products, hinges and waves of the columns, "most" has more of these. ``lags`` past labels are columns too, for
     streams in time order. ``one_of_many`` says that it tells one class from the rest beside others, with fewer learners.
+    ``known`` classes 0, 1, 2, … are told apart by one posterior over the weights of all (``Softmax``): the labels are their
+    numbers, and where it ``grows`` others join as they come.
 
     >>> import numpy as np, onlinevi as ovi
     >>> rng = np.random.default_rng(0)
@@ -102,6 +111,8 @@ class Auto(Learner[AutoState]):
     effort: Effort = "default"
     lags: int = 0
     one_of_many: bool = False
+    known: int | None = None
+    grows: bool = True
 
     def __post_init__(self) -> None:
         if self.effort not in get_args(Effort):
@@ -113,9 +124,26 @@ class Auto(Learner[AutoState]):
             raise TypeError(f"loss={self.loss!r}: the default is made for a loss object such as Squared(){hint}")
         if self.loss.ridge > 0.0 or self.loss.robust is not None:
             raise ValueError(f"{self.loss}: the default chooses priors and robustness itself; leave ridge and robust out")
+        if self.known is not None:
+            self._check_classes(self.known)
         if not self.inputs.intercept:
             raise ValueError("the default needs the intercept: leave it on in inputs")
         _ = Calibration(self.coverage)
+
+    def _check_classes(self, known: int) -> None:
+        if self.loss.odds is None:
+            raise ValueError(f"known={known!r}: one posterior of several classes needs probabilities; use Logistic()")
+        if self.lags or self.one_of_many:
+            raise ValueError(f"known={known!r}: labels of several classes are no columns; leave lags and one_of_many out")
+        Softmax(known, grows=self.grows)
+
+    @property
+    def several(self) -> bool:
+        return self.known is not None
+
+    @property
+    def pooled(self) -> bool:
+        return self.several
 
     def among_many(self) -> Auto:
         return replace(self, one_of_many=True)
@@ -123,9 +151,14 @@ class Auto(Learner[AutoState]):
     def init(self, dim: int, horizon: int | None = None, *, sparse: bool = False) -> AutoState:
         """The state before the first event. ``sparse`` says that rows will be sparse: then many columns cost nothing."""
         self.inputs.init(dim)  # refuses a number of columns that is none
-        chosen = recipe.Chosen(self.loss, self.effort, self.lags, self.one_of_many, sparse, self.inputs.missing)
-        made_of = _composed(self, recipe.core(chosen, self.inputs.dim_out(dim)))
+        chosen = recipe.Chosen(
+            self.loss, self.effort, self.lags, self.one_of_many, sparse, self.inputs.missing, self.inputs.squash
+        )
+        made_of = _composed(self, self._core(chosen, self.inputs.dim_out(dim)))
         return AutoState(made_of, made_of.init(dim))
+
+    def _core(self, chosen: recipe.Chosen, dim: int) -> Core:
+        return recipe.core(chosen, dim) if self.known is None else pool_of_classes(chosen, self.known, dim, grows=self.grows)
 
     def fitting(self, state: AutoState, dim: int) -> AutoState:
         """The state, widened where rows have more columns than it."""
@@ -146,18 +179,33 @@ class Auto(Learner[AutoState]):
     def foresee(self, state: AutoState, X: Any) -> Events:
         return state.made_of.foresee(state.inner, X)
 
+    def look(self, state: AutoState, X: Any, y: Vector) -> Events:
+        state = self._fitted(state, X)
+        return state.made_of.look(state.inner, X, y)
+
+    def contributions(self, state: AutoState, X: Any) -> Any:
+        return state.made_of.contributions(state.inner, X)
+
+    def live(self, state: AutoState) -> Live:
+        return AutoLive(state) if type(self) is Auto else super().live(state)
+
     def said(self, events: Events) -> Forecast:
         return self._smallest.said(events)
+
+    def score(self, events: Events) -> Any:
+        return self._smallest.score(events)
 
     @cached_property
     def _smallest(self) -> Learner[Any]:
         """The default for two columns: what predictions mean does not depend on their number."""
-        return _composed(self, recipe.core(recipe.Chosen(self.loss, "light", missing=self.inputs.missing), 2))
+        return _composed(self, self._core(recipe.Chosen(self.loss, "light", missing=self.inputs.missing), 2))
 
     def widen(self, state: AutoState, dim: int) -> AutoState:
         """The state for rows with further columns at the end, ``dim`` in all. The learners stay of the kind they are."""
         prepared = state.inner if self.loss.target == "classes" else state.inner.inner
-        wide = PrepareState(self.inputs.widen(state.inputs, dim), prepared.inner.widened(self.inputs.dim_out(dim)))
+        wide = PrepareState(
+            self.inputs.widen(state.inputs, dim), prepared.inner.widened(self.inputs.dim_out(dim)), self.inputs
+        )
         inner = wide if self.loss.target == "classes" else replace(state.inner, inner=wide)
         return keeping(AutoState(state.made_of.as_widened(inner), inner), state.columns)
 
@@ -179,18 +227,35 @@ class Auto(Learner[AutoState]):
 
     def _check(self, state: AutoState) -> None:
         core = _core_of(state.made_of)
-        if not isinstance(core, Pool | Recalibrate) or state.made_of != _composed(self, core):
+        if not isinstance(core, Core) or state.made_of != _composed(self, core):
             raise CheckpointError(FOREIGN)
+
+
+class AutoLive(Live):
+    """The live state of what the default is made of."""
+
+    def __init__(self, state: AutoState) -> None:
+        self._made_of, self._inner = state.made_of, state.made_of.live(state.inner)
+
+    @property
+    def state(self) -> AutoState:
+        return AutoState(self._made_of, self._inner.state)
+
+    def learn(self, row: Vector, label: float, again: bool = False) -> Events:
+        return self._inner.learn(row, label, again)
+
+    def foresee(self, row: Vector, again: bool = False) -> Events:
+        return self._inner.foresee(row, again)
 
 
 def _core_of(made_of: Any) -> Any:
     """What is around no other learner but those of a pool; what is innermost where there is none such."""
-    while not isinstance(made_of, Pool | Recalibrate) and hasattr(made_of, "inner"):
+    while not isinstance(made_of, Core) and hasattr(made_of, "inner"):
         made_of = made_of.inner
     return made_of
 
 
-def _composed(auto: Auto, core: Pool | Recalibrate) -> Learner[Any]:
+def _composed(auto: Auto, core: Core) -> Learner[Any]:
     """The default as a composition, around the learners that were chosen for a number of columns."""
     prepared = Prepare(auto.inputs, core)
     return prepared if auto.loss.target == "classes" else Calibrate(Calibration(auto.coverage), prepared)

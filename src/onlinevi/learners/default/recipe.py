@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from onlinevi.beliefs import Family, FullCovariance, MeanField
 from onlinevi.learners.base import Learner
-from onlinevi.learners.expand import Beside, Expand, FeatureMap, Fourier, Products, Relu, Splines
+from onlinevi.learners.clip import Clip
+from onlinevi.learners.expand import Beside, Expand, FeatureMap, Fourier, Products, Relu, Splines, Unbent
 from onlinevi.learners.expand.space import space
 from onlinevi.learners.lag import Lag
 from onlinevi.learners.linear import Linear
@@ -32,6 +33,8 @@ class Member(NamedTuple):
 
 
 CLASSES = (Member(1.0, 1.0), Member(4.0, 0.999), Member(20.0, 0.99), Member(20.0, 0.95))
+NARROW, NARROW_FROM = Member(0.3, 1.0), 31
+"""One more for classes, where there are so many columns or more: most of them may tell nothing."""
 MEMORIES = (1.0, 0.999, 0.99, 0.95, 0.7)
 """Discounts: of all events, and of about 1000, 100, 20 and 3."""
 NUMBERS = tuple(Member(std, discount) for std in (0.3, 1.0, 4.0, 20.0) for discount in MEMORIES)
@@ -41,6 +44,8 @@ COUNTS = tuple(Member(std, discount) for std in (0.5, 1.0, 2.0) for discount in 
 NARROWER = 0.1
 """Priors where there are many columns, beside those of few: together they must not predict anything at all."""
 WIDE_SPARSE = tuple(Member(std, 1.0) for std in (0.03, 0.1, 0.3, 1.0))
+LAZY = Member(0.1, 0.9995), Member(0.3, 0.995)
+"""Beside these: a weight forgets when a row stores it, for all events since, so that a row costs what it stores."""
 INTERCEPT = 1000.0
 """Of numbers, as many times as wide as all other weights together: where they lie is not to be guessed, no learner is to be
 judged by its guess, and the first label is not to be laid to features."""
@@ -84,6 +89,11 @@ BENT_NUMBERS = (
     View(Relu(100), (Member(0.3, 1.0), Member(1.0, 0.99)), WAVES),
     View(Fourier(100, scale=3.0), (Member(4.0, 1.0),), WAVES),
 )
+STRAIGHT = (Member(1.0, 1.0), Member(1.0, 0.99), Member(4.0, 0.95))
+"""Learners of numbers on the columns before these were bent: some labels follow extremes to the end. What they
+say is clipped like that of the others: unclipped they made the loss on a stream of prices with spikes a twelfth larger."""
+REACH = 10.0
+"""How far columns are unbent, in the unit of ``squash``."""
 HASHED_PRODUCTS = View(Products(buckets=128), (Member(0.3, 1.0),), 60)
 """Pairs of so many columns that there are hundreds of them."""
 MORE_CLASSES = (
@@ -109,6 +119,7 @@ class Chosen:
     one_of_many: bool = False
     sparse: bool = False
     missing: bool = False
+    squash: float | None = 3.0
 
     @property
     def numbers(self) -> bool:
@@ -135,6 +146,8 @@ def pool(chosen: Chosen, dim: int) -> Pool:
     learners: list[Learner[Any]] = [*linear(chosen, dim)]
     # To make features of sparse rows is to store more than they do; and rates that bend may have no bound.
     if not (chosen.effort == "light" or chosen.sparse or chosen.counts):
+        if chosen.one_of_many and chosen.loss.odds is not None:
+            learners = [weighed(chosen, learners)]  # heard by itself where classes are coupled
         learners += bent(chosen, dim)
     if chosen.lags:
         learners.append(Lag(weighed(chosen, linear(chosen, dim + chosen.lags)), chosen.lags))
@@ -142,24 +155,28 @@ def pool(chosen: Chosen, dim: int) -> Pool:
 
 
 def linear(chosen: Chosen, dim: int) -> list[Linear]:
-    """Learners on the columns.
-
-    Sparse rows of many columns keep to those that never forget: to forget is to move every coordinate at every event.
-    """
+    """Learners on the columns."""
     is_wide, scale = dim > FULL_UP_TO[chosen.effort], 1.0
     members: tuple[Member, ...] = NUMBERS if chosen.numbers else CLASSES
     if chosen.counts:
         members, scale = COUNTS, 1.0 / math.sqrt(dim)
     elif is_wide:
         # Rows that store little tell little of each weight: these keep to narrow priors, of a grid of their own.
-        members, scale = (WIDE_SPARSE, 1.0) if chosen.sparse else (members, NARROWER)
-    if is_wide and chosen.sparse:
+        members, scale = ((*WIDE_SPARSE, *LAZY), 1.0) if chosen.sparse else (members, NARROWER)
+    elif not chosen.numbers and dim > NARROW_FROM:
+        members = (NARROW, *members)
+    wide_sparse = is_wide and chosen.sparse
+    if wide_sparse and chosen.counts:  # fifteen would cost five times as much
         members = tuple(member for member in members if member.discount == 1.0)
-    return [leaf(chosen, Member(scale * std, discount), dim) for std, discount in members]
+    learners = [leaf(chosen, Member(scale * std, discount), dim) for std, discount in members]
+    return [replace(learner, lazy=learner.discount < 1.0) for learner in learners] if wide_sparse else learners
 
 
 def bent(chosen: Chosen, dim: int) -> list[Learner[Any]]:
-    """Learners on features of the columns, each map with a pool of its own."""
+    """Learners on features of the columns, each map with a pool of its own.
+
+    Those of numbers stay between the labels so far. A label beyond them is for the learners on the columns to foretell.
+    """
     views = [*(BENT_NUMBERS if chosen.numbers else BENT_ONE_OF_MANY if chosen.one_of_many else BENT_CLASSES)]
     if chosen.effort == "most":
         views += MORE_NUMBERS if chosen.numbers else MORE_CLASSES
@@ -169,7 +186,11 @@ def bent(chosen: Chosen, dim: int) -> list[Learner[Any]]:
     found: list[Learner[Any]] = []
     for view in fitting:
         width = space(view.map, True, True, dim - 1, dim).width
-        found.append(Expand(view.map, weighed(chosen, [leaf(chosen, member, width) for member in view.members])))
+        pooled = weighed(chosen, [leaf(chosen, member, width) for member in view.members])
+        found.append(Expand(view.map, Clip(pooled) if chosen.numbers else pooled))
+    if chosen.numbers and chosen.squash is not None:
+        straight = weighed(chosen, [leaf(chosen, member, dim) for member in STRAIGHT])
+        found.append(Expand(Unbent(chosen.squash, REACH * chosen.squash), Clip(straight), keep=False))
     return found
 
 

@@ -4,20 +4,24 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from onlinevi.engine import SUM, Vector
 from onlinevi.learners.base import BadRow, Learner
+from onlinevi.learners.columns import keeping, names_of
 from onlinevi.learners.event_buffer import loops
 from onlinevi.learners.event_buffer.loops import REFUSED, Sizes
 from onlinevi.learners.inputs import InputState
 from onlinevi.learners.inputs.state import UNCENTRED
 from onlinevi.learners.kernels import kernel
 from onlinevi.learners.linear import Linear
+from onlinevi.learners.live import Live
 from onlinevi.learners.one_vs_rest import OneVsRest, OneVsRestState
 from onlinevi.learners.prepare import Prepare, PrepareState
 from onlinevi.learners.refusals import reason
 from onlinevi.learners.state import State
+from onlinevi.learners.trace import Forecast
+
+WAY_BACK = 64
+"""How many events are kept, with the state before them: to learn them anew is the way back from an event that is refused."""
 
 
 class StateBuffer:
@@ -33,35 +37,79 @@ class StateBuffer:
     @property
     def state(self) -> Any:
         """What was learned, as a value: it stays as it is."""
-        return self._state
+        if self._since:
+            self._keep(keeping(self._live.state, names_of(self._kept)))
+        return self._kept
 
     def _put(self, state: Any) -> None:
-        self._state = state
+        self._going: Live | None = None
+        self._keep(state)
+
+    def _keep(self, state: Any) -> None:
+        """Remember the state as it is now."""
+        self._kept, self._since = state, list[tuple[Vector, float]]()
 
     @property
     def count(self) -> int:
         """How many events it has learned from."""
-        return int(self._state.count)
+        return int(self._kept.count) + len(self._since)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.learner, self.state)
 
     def learn(self, event: Vector, label: float) -> None:
         """Learn one event; ``BadRow`` where it is refused, and nothing has changed."""
-        self._state, _ = self.learner.update(self._state, event[loops.VALUES], label)
+        self._make_room_for(event)
+        row = event[: loops.VALUES + 1].copy()
+        try:
+            self._live.learn(row, label)
+        except BaseException:  # some learners may have learned it, others not
+            self._going = None
+            raise
+        self._since.append((row, label))
+        if len(self._since) == WAY_BACK:
+            self._keep(self.state)
+
+    def _make_room_for(self, event: Vector) -> None:
+        """Some learners grow with the rows that they are given; others refuse those of another width."""
+        if event.shape[1] != self._kept.width:
+            state = self.learner.fitting(self.state, event.shape[1])
+            if state is not self._kept:
+                self._put(state)
+
+    @property
+    def _live(self) -> Live:
+        """What goes on; made anew behind an event that was refused, of which some learners may have learned a part."""
+        if self._going is None:
+            live = self.learner.live(self._kept)
+            for row, label in self._since:
+                live.learn(row, label)
+            self._going = live
+        return self._going
+
+    def _said(self, event: Vector) -> Forecast:
+        row = event[: loops.VALUES + 1]
+        if event.shape[1] != self._kept.width:
+            return self.learner.forecast(self.state, row)
+        return self.learner.said(self._live.foresee(row))
 
     def probability(self, event: Vector) -> Any:
         """P(+1) as a number, or of each of several classes as a list; None where there are no probabilities."""
-        found = self.learner.forecast(self._state, event[loops.VALUES]).probability
-        return found if found is None or np.ndim(found) == 0 else found.tolist()
+        found = self._said(event).probability
+        return None if found is None else found.tolist()[0]
+
+    def held(self, event: Vector) -> Any:
+        """Which classes are in the set, as a list; None where the learner has no sets."""
+        found = self._said(event).set
+        return None if found is None else found.tolist()[0]
 
     def mean(self, event: Vector) -> float:
         """The mean of the label."""
-        return float(self.learner.forecast(self._state, event[loops.VALUES]).mean)
+        return float(self._said(event).mean[0])
 
     def scores(self, event: Vector) -> list[float]:
         """What is compared among several classes."""
-        return self.learner.forecast(self._state, event[loops.VALUES]).prediction.tolist()  # type: ignore[no-any-return]
+        return self._said(event).prediction[0].tolist()  # type: ignore[no-any-return]
 
 
 class EventBuffer(StateBuffer):
@@ -96,7 +144,7 @@ class EventBuffer(StateBuffer):
     @property
     def state(self) -> Any:
         moments = InputState(self._on.before.copy())
-        own = [PrepareState(moments, State(array.copy(), self._plan)) for array in self._states]
+        own = [PrepareState(moments, State(array.copy(), self._plan), self.learner.inputs) for array in self._states]
         if not self._several:
             return own[0]
         of = self._of_classes
@@ -164,7 +212,12 @@ def buffer_for(learner: Learner[Any], state: Any) -> StateBuffer:
     ('EventBuffer', 300, True)
     """
     prepare = learner.inner if type(learner) is OneVsRest else learner
-    if type(prepare) is not Prepare or type(prepare.inner) is not Linear or prepare.inner.dtype != "float64":
+    if (
+        type(prepare) is not Prepare
+        or type(prepare.inner) is not Linear
+        or prepare.inner.dtype != "float64"
+        or prepare.inner.lazy
+    ):
         return StateBuffer(learner, state)
     in_place = not prepare.inputs.fixed and state.inputs.kind != UNCENTRED
     return EventBuffer(learner, state) if in_place else StateBuffer(learner, state)

@@ -7,5 +7,18 @@ from onlinevi.learners.expand.projections import Fourier, Relu
 from onlinevi.learners.expand.space import Space
 from onlinevi.learners.expand.splines import Splines
 from onlinevi.learners.expand.trees import Trees
+from onlinevi.learners.expand.unbent import Unbent
 
-__all__ = ["Beside", "Expand", "ExpandState", "FeatureMap", "Fourier", "Products", "Relu", "Space", "Splines", "Trees"]
+__all__ = [
+    "Beside",
+    "Expand",
+    "ExpandState",
+    "FeatureMap",
+    "Fourier",
+    "Products",
+    "Relu",
+    "Space",
+    "Splines",
+    "Trees",
+    "Unbent",
+]

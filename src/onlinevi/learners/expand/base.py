@@ -24,6 +24,16 @@ class FeatureMap(ABC):
     name: ClassVar[str]
     """What the command line and messages call it."""
 
+    @property
+    def sparse(self) -> bool:
+        """Whether the features of dense rows come stored sparse, as most of them are 0."""
+        return False
+
+    @property
+    def may_miss(self) -> bool:
+        """Whether it takes missing values, NaN, and makes NaN of each: a feature of one column is missing where this is."""
+        return False
+
     @abstractmethod
     def since(self, start: int, dim: int) -> Places:
         """For each feature of ``dim`` columns, how many columns there must be for it to exist; 0 for one that always does.
@@ -60,6 +70,10 @@ class Beside(FeatureMap):
         object.__setattr__(self, "maps", tuple(self.maps))
         if not self.maps or not all(isinstance(one, FeatureMap) for one in self.maps):
             raise TypeError(f"maps={self.maps!r}: needs one feature map or more, such as Splines(), Fourier()")
+
+    @property
+    def sparse(self) -> bool:
+        return any(one.sparse for one in self.maps)
 
     def since(self, start: int, dim: int) -> Places:
         return np.concatenate([one.since(start, dim) for one in self.maps])

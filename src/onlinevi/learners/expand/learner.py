@@ -10,12 +10,13 @@ import numpy as np
 
 from onlinevi.data import as_rows
 from onlinevi.engine import Vector
-from onlinevi.learners.base import BLOCK_VALUES, Learner, Wrapped, merge_inner
+from onlinevi.learners.base import BLOCK_VALUES, Combinator, Learner, Wrapped, for_each_class, merge_inner
 from onlinevi.learners.described import FOREIGN, CheckpointError, Described, Stored, whole
 from onlinevi.learners.expand.base import FeatureMap
 from onlinevi.learners.expand.space import Space, space
-from onlinevi.learners.trace import Events, Forecast
-from onlinevi.losses import Loss
+from onlinevi.learners.live import Live
+from onlinevi.learners.parts import Part, beside, first
+from onlinevi.learners.trace import Events
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -42,6 +43,14 @@ class ExpandState(Wrapped):
         wide = self.space.widened(dim)
         return ExpandState(self.inner.widened(wide.width), wide)
 
+    def parts(self, noise: float = 1.0) -> tuple[Part, ...]:
+        dim = self.width
+
+        def features(rows: Any) -> Any:
+            return beside(self.space.of(first(rows, dim)), rows[:, dim:])
+
+        return tuple(part.behind(features, dim + part.width - self.space.width, None) for part in self.inner.parts(noise))
+
     @property
     def missing(self) -> bool:
         """Whether NaN is a missing value to the learners inside."""
@@ -49,7 +58,7 @@ class ExpandState(Wrapped):
 
 
 @dataclass(frozen=True)
-class Expand(Learner[ExpandState]):
+class Expand(Combinator[ExpandState]):
     """Gives a learner the features that a map makes of rows; ``keep`` gives it the columns beside them.
 
     The map is fixed before any label is seen, so that the loss stays convex in the weights of the features: certificates and
@@ -81,26 +90,11 @@ class Expand(Learner[ExpandState]):
         if isinstance(self.inner, Expand):
             raise ValueError("Expand in Expand makes features of features: for several maps use Beside((…, …))")
 
-    @property
-    def loss(self) -> Loss:  # type: ignore[override]
-        return self.inner.loss
-
-    @property
-    def inputs(self) -> Any:
-        return self.inner.inputs
-
     def space(self, start: int, dim: int) -> Space:
         """The features of rows of ``dim`` columns, the intercept among them, ``start`` of which were there at first."""
         if start < self.intercept:
             raise ValueError(f"dim={start}: the intercept is a column; give Expand(…, intercept=False) where there is none")
         return space(self.map, self.keep, self.intercept, start - self.intercept, dim)
-
-    @property
-    def pooled(self) -> bool:
-        return self.inner.pooled
-
-    def as_widened(self, state: ExpandState) -> Expand:
-        return replace(self, inner=self.inner.as_widened(state.inner))
 
     def init(self, dim: int, horizon: int | None = None, *, sparse: bool = False) -> ExpandState:
         own = self.space(dim, dim)
@@ -111,13 +105,26 @@ class Expand(Learner[ExpandState]):
         return replace(state, inner=inner), events
 
     def foresee(self, state: ExpandState, X: Any) -> Events:
-        size, missing = max(1, BLOCK_VALUES // state.space.width), state.missing
-        rows = as_rows(X)
-        parts = [rows.take(np.arange(low, min(low + size, rows.count))) for low in range(0, max(rows.count, 1), size)]
-        return Events.joined([self.inner.foresee(state.inner, state.space.of(part, missing=missing)) for part in parts])
+        return Events.joined([self.inner.foresee(state.inner, features) for _, features in self._features(state, X)])
 
-    def said(self, events: Events) -> Forecast:
-        return self.inner.said(events)
+    def look(self, state: ExpandState, X: Any, y: Vector) -> Events:
+        parts = self._features(self._fitted(state, X), X)
+        return Events.joined([self.inner.look(state.inner, features, y[part]) for part, features in parts])
+
+    def _features(self, state: ExpandState, X: Any) -> list[tuple[slice, Any]]:
+        """Rows in parts that are not too large with their features."""
+        size, rows = max(1, BLOCK_VALUES // state.space.width), as_rows(X)
+        bounds = [slice(low, min(low + size, rows.count)) for low in range(0, max(rows.count, 1), size)]
+        return [(part, state.space.of(rows.take(np.arange(part.start, part.stop)), missing=state.missing)) for part in bounds]
+
+    def contributions(self, state: ExpandState, X: Any) -> Any:
+        made = self.inner.contributions(state.inner, state.space.of(X, missing=state.missing))
+        return for_each_class(made, lambda added: state.space.of_columns(added, like=X))
+
+    def live(self, state: ExpandState) -> Live:
+        # Where features are stored sparse, learners are given them so: few of many.
+        in_place = type(self) is Expand and not self.map.sparse
+        return ExpandLive(self, state) if in_place else super().live(state)
 
     def widen(self, state: ExpandState, dim: int) -> ExpandState:
         wide = state.space.widened(dim)
@@ -149,3 +156,26 @@ class Expand(Learner[ExpandState]):
         same = (own.map, own.keep, own.intercept) == (self.map, self.keep, self.intercept)
         if not same or state.inner.width != own.width or len({leaf.plan.missing for leaf in state.leaves()}) > 1:
             raise CheckpointError(FOREIGN)
+
+
+class ExpandLive(Live):
+    """The features of the event that was asked for last, and the live state of the learner inside."""
+
+    def __init__(self, learner: Expand, state: ExpandState) -> None:
+        self._given, self._inner, self._missing = state, learner.inner.live(state.inner), state.missing
+        self._space, self._features = state.space, np.empty((1, state.space.width))
+
+    @property
+    def state(self) -> ExpandState:
+        return replace(self._given, inner=self._inner.state)
+
+    def _expand(self, row: Vector, again: bool) -> Vector:
+        if not again:
+            self._space.fill(row, self._features, missing=self._missing)
+        return self._features
+
+    def learn(self, row: Vector, label: float, again: bool = False) -> Events:
+        return self._inner.learn(self._expand(row, again), label, again)
+
+    def foresee(self, row: Vector, again: bool = False) -> Events:
+        return self._inner.foresee(self._expand(row, again), again)

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from onlinevi.engine import Vector
+from onlinevi.engine import Vector, compose
 from onlinevi.learners.expand.base import FeatureMap, Places, spread_shares, whole_number
 
 MOST = 20_000
@@ -70,16 +70,11 @@ class Products(FeatureMap):
                 f"dense rows of {Z.shape[1]:,} columns have {self._number(Z.shape[1]):,} products: give sparse rows, which "
                 "cost those of what they store, or keep fewer columns"
             )
-        products = np.empty((len(Z), 0))
-        if Z.shape[1]:
-            first, *others = _columns_of(self.order, Z.shape[1])
-            ones = np.concatenate([Z, np.ones((len(Z), 1))], axis=1)  # products of two have one of these for a third
-            products = ones[:, first]
-            for other in others:
-                products *= ones[:, other]
-        if self.buckets is None:
-            return products
-        return np.ascontiguousarray((_dealing(self, Z.shape[1]) @ products.T).T)  # a row at a time, in one order
+        factors = _columns_of(self.order, Z.shape[1])
+        number = factors.shape[1] if self.buckets is None else self.buckets
+        found = np.zeros((len(Z), number))
+        multiplied(np.ascontiguousarray(Z), factors, *_dealing(self, Z.shape[1]), found)
+        return found
 
     def _of_stored(self, Z: Any) -> Any:
         """Of each row the products of all pairs of stored values."""
@@ -116,6 +111,8 @@ class Products(FeatureMap):
         return [_name([columns[k] for k in factors]) for factors in _factors(self.order, len(columns))]
 
     def shares(self, start: int, dim: int) -> Any:
+        from scipy.sparse import csr_matrix
+
         if self._number(dim) > MOST_HASHED:  # too many meet in each bucket to be told apart
             return spread_shares([], [], (int(self.buckets or 0), dim))
         factors = _factors(self.order, dim)
@@ -123,7 +120,8 @@ class Products(FeatureMap):
         each = spread_shares(rows, [column for one in factors for column in one], (len(factors), dim))
         if self.buckets is None:
             return each
-        dealt = abs(_dealing(self, dim))
+        places, _ = _dealing(self, dim)
+        dealt = csr_matrix((np.ones(len(places)), (places, np.arange(len(places)))), shape=(self.buckets, len(places)))
         within = dealt @ each  # those that meet are each as large a part as the others
         number = np.maximum(np.asarray(dealt.sum(axis=1)), 1.0)
         return within.multiply(1.0 / number).tocsr()
@@ -137,24 +135,36 @@ def _factors(order: int, dim: int) -> list[tuple[int, ...]]:
 
 
 @lru_cache(maxsize=32)
-def _columns_of(order: int, dim: int) -> tuple[NDArray[np.int64], ...]:
-    """The same, a factor each; a product of fewer factors has the column behind the last for the others."""
+def _columns_of(order: int, dim: int) -> Places:
+    """The same, a row a factor; a product of fewer factors has the column behind the last for the others."""
     padded = [(*factors, *[dim] * (order - len(factors))) for factors in _factors(order, dim)]
-    return tuple(np.array(padded, dtype=np.int64).T.copy())
+    return np.ascontiguousarray(np.array(padded, dtype=np.int64).reshape(-1, order).T)
 
 
 @lru_cache(maxsize=32)
-def _dealing(products: Products, dim: int) -> Any:
-    """Which products go into which bucket, and with which sign: a row a bucket."""
-    from scipy.sparse import csr_matrix
-
+def _dealing(products: Products, dim: int) -> tuple[Places, Vector]:
+    """Which feature each product is a part of, and with which sign."""
     factors = _factors(products.order, dim)
-    places, signs = np.zeros(len(factors), dtype=np.int64), np.zeros(len(factors))
-    for size in range(2, products.order + 1):
+    places, signs = np.arange(len(factors)), np.ones(len(factors))
+    for size in range(2, products.order + 1 if products.buckets is not None else 0):
         those = [k for k, each in enumerate(factors) if len(each) == size]
         if those:
             places[those], signs[those] = products._dealt(np.array([factors[k] for k in those]))
-    return csr_matrix((signs, (places, np.arange(len(factors)))), shape=(products.buckets, len(factors)))
+    return places, signs
+
+
+def fill_products(Z: Any, factors: Any, places: Any, signs: Any, found: Any) -> None:
+    """Adds to each row of ``found`` the products of the row of Z, one by one; a factor behind its columns is 1."""
+    for i in range(len(Z)):
+        for k in range(len(places)):
+            product = signs[k]
+            for f in range(len(factors)):
+                j = np.uint64(factors[f, k])
+                product *= Z[i, j] if j < np.uint64(Z.shape[1]) else 1.0
+            found[i, np.uint64(places[k])] += product
+
+
+multiplied = compose(fill_products, {})
 
 
 def _mixed(numbers: NDArray[np.uint64]) -> NDArray[np.uint64]:

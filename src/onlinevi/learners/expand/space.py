@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -13,6 +14,7 @@ from onlinevi.data import SparseRows, as_rows
 from onlinevi.engine import Vector
 from onlinevi.learners.base import BadRow
 from onlinevi.learners.expand.base import FeatureMap, Places
+from onlinevi.learners.sharing import shared
 
 BLOCK_VALUES = 1 << 16
 """How many features are made at a time: few enough to stay in cache between one operation and the next."""
@@ -61,8 +63,8 @@ class Space:
     def of(self, X: Any, *, missing: bool = False) -> Any:
         """The features of rows, a row each; CSR where the rows are, or where most features are 0.
 
-        A missing value is 0 to the features, its mean; the column itself stays NaN where it is kept. Each row has the same
-        bits in any block.
+        A missing value is 0 to the features, its mean, or stays missing in those of a map that ``may_miss``; the column itself
+        stays NaN where it is kept. Each row has the same bits in any block.
         """
         rows = as_rows(X)
         if rows.dim != self.dim:
@@ -72,12 +74,36 @@ class Space:
 
             Z = csr_matrix((rows.data.astype(np.float64, copy=False), rows.indices, rows.starts), shape=(rows.count, rows.dim))
             return self._of_sparse(Z, missing)
-        return self._of_dense(np.asarray(rows.block(0, rows.count), dtype=np.float64), missing)
+        Z = np.asarray(rows.block(0, rows.count), dtype=np.float64)
+        return shared(Z, lambda: (self, missing), lambda: self._of_dense(Z, missing))
+
+    @cached_property
+    def _order(self) -> Places | None:
+        """Behind each other, what is kept of a row and its features: where each feature of the space lies. None: in order."""
+        order = np.argsort(np.concatenate([np.arange(int(self.intercept)), *self._laid_out]))
+        return None if (np.diff(order) == 1).all() else order
+
+    def fill(self, row: Vector, found: Vector, *, missing: bool = False) -> None:
+        """The features of a block of one row of finite numbers, as ``of`` has them, into a row that is there."""
+        if self.intercept and row[0, 0] != 1.0:
+            self.of(row, missing=missing)  # which says what is wrong
+        columns, order = row[:, int(self.intercept) :], self._order
+        some_missing = missing and math.isnan(columns[0] @ columns[0])
+        features = self.map.features(self._known(columns) if some_missing else columns, self.start)
+        parts = row if self.keep else row[:, : int(self.intercept)], features
+        if order is None:
+            np.concatenate(parts, axis=1, out=found)
+        else:
+            np.concatenate(parts, axis=1).take(order, axis=1, out=found, mode="clip")
+
+    def _known(self, columns: Vector) -> Vector:
+        """Columns as the map sees them where values may be missing."""
+        return columns if self.map.may_miss else np.where(columns == columns, columns, 0.0)
 
     def _of_dense(self, Z: Vector, missing: bool) -> Any:
         self._check(Z, np.arange(len(Z))[:, None], Z[:, 0] if self.intercept else None, missing)
         columns = Z[:, int(self.intercept) :]
-        known = np.where(np.isnan(columns), 0.0, columns) if missing else columns
+        known = self._known(columns) if missing else columns
         size = max(1, BLOCK_VALUES // max(1, self.width))
         kept, places = (_run(part) for part in self._laid_out)
         found, sparse = np.empty((len(Z), self.width)), []
@@ -102,7 +128,7 @@ class Space:
         first = Z[:, 0].toarray()[:, 0] if self.intercept else None
         self._check(Z.data, np.repeat(np.arange(Z.shape[0]), np.diff(Z.indptr)), first, missing)
         known = Z[:, int(self.intercept) :]
-        known.data = np.where(np.isnan(known.data), 0.0, known.data)
+        known.data = self._known(known.data)
         return self._joined(Z, self.map.features(known, self.start))
 
     def _joined(self, Z: Any, features: Any) -> Any:
@@ -152,6 +178,21 @@ class Space:
             for place, name in zip(part.tolist(), names, strict=bool(len(part))):
                 found[place] = name
         return found
+
+    def of_columns(self, made: Any, like: Any) -> Any:
+        """What features add at each row as what columns do, by their shares: a matrix as that of the columns, with the
+        intercept, where there is one, whose part is its own."""
+        kept, places = self._laid_out
+        found = made[:, places] @ self.map.shares(self.start, self.columns)
+        if self.keep:
+            found = found + made[:, kept]
+        first = made[:, : int(self.intercept)]
+        if hasattr(like, "tocsr"):
+            from scipy.sparse import csr_matrix, hstack
+
+            return hstack([csr_matrix(first), csr_matrix(found)], format="csr")
+        first, found = (part.toarray() if hasattr(part, "tocsr") else np.asarray(part) for part in (first, found))
+        return np.column_stack([first, found])
 
     def by_column(self, sizes: Any) -> Vector:
         """Sizes of features as sizes of columns: each feature's goes to the columns that it is made of, by their shares.

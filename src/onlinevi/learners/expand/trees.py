@@ -43,6 +43,10 @@ class Trees(FeatureMap):
         if not 1e-6 <= self.reach <= 1e6:
             raise ValueError(f"reach={self.reach!r}: needs a number from 1e-6 to 1e6; prepared columns lie within 2.0 mostly")
 
+    @property
+    def sparse(self) -> bool:
+        return True
+
     def since(self, start: int, dim: int) -> Places:
         return np.zeros(self.count << self.depth, dtype=np.int64)
 

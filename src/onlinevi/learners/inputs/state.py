@@ -50,6 +50,13 @@ class InputState(Named):
         return float(self.array[KIND])
 
     @property
+    def about_mean(self) -> NDArray[np.bool_]:
+        """Of each column, whether its moments are about its mean, which is known then; else they are about 0."""
+        about = np.full(self.dim, self.kind != UNCENTRED)
+        about[self.centred] = True
+        return about
+
+    @property
     def lag(self) -> Vector:
         """How many of the rows each column has no value of: it joined later, or they were missing."""
         return self.array[HEAD : HEAD + self.dim]

@@ -12,6 +12,7 @@ import numpy as np
 
 from onlinevi.engine import Vector
 from onlinevi.learners.base import BadRow, Learner, Wrapped
+from onlinevi.learners.class_codes import class_codes, firsts
 from onlinevi.learners.described import (
     FOREIGN,
     CheckpointError,
@@ -21,12 +22,15 @@ from onlinevi.learners.described import (
     numbers_of,
     put_numbers,
 )
+from onlinevi.learners.live import NO_WEIGHTS, Live
 from onlinevi.learners.one_vs_rest import coupling
+from onlinevi.learners.sharing import sharing
 from onlinevi.learners.trace import Events, Forecast
 from onlinevi.losses import Loss
 
-TOTALS = {str(boldness): place for place, boldness in enumerate(coupling.BOLDNESS)}
-"""What a file calls the totals of the coupling."""
+OPINIONS = ("", " first", " both")
+TOTALS = [f"{boldness}{whose}" for whose in OPINIONS for boldness in coupling.BOLDNESS]
+"""What a file calls the totals of the coupling; there are seven where there is one opinion."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -37,7 +41,7 @@ class OneVsRestState(Wrapped):
     later: Any
     """What has learned "no" at every event: a class that joins starts as a copy of it. None where no class can join."""
     coupled: Vector
-    """The total log-loss of each boldness (``coupling.py``)."""
+    """The total log-loss of each boldness, under each opinion (``coupling.py``)."""
     seen: tuple[bool, ...]
     """Which classes have come: only these have a part in the totals."""
     paid: float = 0.0
@@ -66,20 +70,17 @@ class OneVsRestState(Wrapped):
         """The mean of the weights of the prepared features, a row a class."""
         return np.stack([own.mean for own in self.each])
 
-    @property
-    def std(self) -> Vector:
-        return np.stack([own.std for own in self.each])
+    def std_in(self, noise: float) -> Vector:
+        return np.stack([own.std_in(noise) for own in self.each])
 
     def codes(self, y: Any) -> Any:
         """The numbers of these labels' classes, refused where there is no such class, and none can join."""
-        labels = np.asarray(y, dtype=float)
-        with np.errstate(invalid="ignore"):  # refused below
-            codes = labels.astype(np.int64)
-        if not (codes == labels).all() or (codes < 0).any():
-            raise ValueError("y has a label that is no class: needs their numbers, 0, 1, 2, …")
-        if self.later is None and (codes >= len(self.each)).any():
-            raise ValueError(f"y has class {codes.max()}: there are {len(self.each)}, and none can join; set grows=True")
-        return codes
+        return class_codes(y, len(self.each), grows=self.later is not None)
+
+    @property
+    def come(self) -> set[int]:
+        """The numbers of the classes that have come."""
+        return {code for code, seen in enumerate(self.seen) if seen}
 
     def joined_by(self, code: int) -> OneVsRestState:
         """The state when a row of this class comes: the class, and those of lower numbers, are known from now on."""
@@ -89,6 +90,11 @@ class OneVsRestState(Wrapped):
         seen = [*self.seen, *[False] * new]
         seen[code] = True
         return replace(self, each=(*self.each, *[self.later] * new), seen=tuple(seen))
+
+    def widened(self, dim: int) -> OneVsRestState:
+        """For rows with further columns at the end: every class widened."""
+        later = None if self.later is None else self.later.widened(dim)
+        return replace(self, each=tuple(own.widened(dim) for own in self.each), later=later)
 
     def with_inputs(self, inputs: Any) -> OneVsRestState:
         each = tuple(own.with_inputs(inputs) for own in self.each)
@@ -142,18 +148,25 @@ class OneVsRest(Learner[OneVsRestState]):
     def several(self) -> bool:
         return True
 
+    @property
+    def counts_once(self) -> bool:
+        return self._has_odds
+
     @cached_property
     def _has_odds(self) -> bool:
         return self.loss.odds is not None
 
     def init(self, dim: int, horizon: int | None = None, *, sparse: bool = False) -> OneVsRestState:
         first = self.inner.init(dim, horizon, sparse=sparse)
-        known = self.known
-        return OneVsRestState((first,) * known, first if self.grows else None, coupling.start(), (False,) * known)
+        known, totals = self.known, coupling.start(_opinions(first))
+        return OneVsRestState((first,) * known, first if self.grows else None, totals, (False,) * known)
 
     def widen(self, state: OneVsRestState, dim: int) -> OneVsRestState:
         later = None if state.later is None else self.inner.widen(state.later, dim)
         return replace(state, each=tuple(self.inner.widen(own, dim) for own in state.each), later=later)
+
+    def as_widened(self, state: OneVsRestState) -> OneVsRest:
+        return replace(self, inner=self.inner.as_widened(state.inner))
 
     def fitting(self, state: OneVsRestState, dim: int) -> OneVsRestState:
         fitting = tuple(self.inner.fitting(own, dim) for own in state.all)
@@ -163,7 +176,7 @@ class OneVsRest(Learner[OneVsRestState]):
 
     def play(self, state: OneVsRestState, X: Any, y: Vector, weights: Vector) -> tuple[OneVsRestState, Events]:
         codes, blocks = state.codes(y), []
-        for start, stop in pairwise([*self._firsts(state, codes), len(codes)]):
+        for start, stop in pairwise([*firsts(codes, state.come), len(codes)]):
             rows = slice(start, stop)
             try:
                 state, events = self._play(state, X[rows], codes[rows], weights[rows])
@@ -172,53 +185,80 @@ class OneVsRest(Learner[OneVsRestState]):
             blocks.append(events)
         return state, Events.joined(blocks)
 
-    def _firsts(self, state: OneVsRestState, codes: Any) -> list[int]:
-        """Where blocks begin: at the first row, and at the first row of each class that had not come before."""
-        found, first = np.unique(codes, return_index=True)
-        come = {code for code, seen in enumerate(state.seen) if seen}
-        return sorted({0, *(place for code, place in zip(found.tolist(), first.tolist(), strict=True) if code not in come)})
-
     def _play(self, state: OneVsRestState, X: Any, codes: Any, weights: Vector) -> tuple[OneVsRestState, Events]:
         """Rows of which only the first may be of a class that had not come before."""
         known = len(state.each)
         state = state.joined_by(int(codes[0])) if len(codes) else state
         signs, later = _signs(codes, len(state.each)), state.later
-        played = [self.inner.play(own, X, labels, weights) for own, labels in zip(state.each, signs, strict=True)]
-        if later is not None:
-            later, _ = self.inner.play(later, X, np.full(len(codes), -1.0), weights)
-        scores = _columns([self.inner.said(events).prediction for _, events in played], len(codes))
+        with sharing():
+            played = [self.inner.play(own, X, labels, weights) for own, labels in zip(state.each, signs, strict=True)]
+            if later is not None:
+                later, _ = self.inner.play(later, X, np.full(len(codes), -1.0), weights)
+        after = replace(state, each=tuple(own for own, _ in played), later=later)
+        return self._coupled(after, [events for _, events in played], codes, weights, known)
+
+    def _coupled(
+        self, state: OneVsRestState, said: Sequence[Events], codes: Any, weights: Vector, known: int
+    ) -> tuple[OneVsRestState, Events]:
+        """The state with what was paid, and what all said together, of whom so many were known before the first row."""
+        scores, first = self._scores(said, len(codes), state)
         before, coupled = None, state.coupled
         if self._has_odds:
-            before, coupled, loss = coupling.weigh(coupled, scores, codes, state.seen, weights if len(weights) else None)
+            told = coupling.opinions(scores, first)
+            before, coupled, loss = coupling.weigh(coupled, told, codes, state.seen, weights if len(weights) else None)
         else:
-            loss = sum((events.loss for _, events in played), np.zeros(len(codes)))
+            loss = sum((events.loss for events in said), np.zeros(len(codes)))
         paid = float(np.cumsum([state.paid, *loss])[-1])  # one addition an event: any split gives the same bits
-        after = OneVsRestState(tuple(own for own, _ in played), later, coupled, state.seen, paid)
-        return after, Events(_hidden(scores, known), None, loss, coupled=before)
+        both = _hidden(scores, known), None if first is None else _hidden(first, known)
+        return replace(state, coupled=coupled, paid=paid), self._events(*both, before, loss)
+
+    def contributions(self, state: OneVsRestState, X: Any) -> Any:
+        return [self.inner.contributions(own, X) for own in state.each]
 
     def foresee(self, state: OneVsRestState, X: Any) -> Events:
-        scores = self._scores(state.each, X)
+        with sharing():
+            return self._foretold(state, [self.inner.foresee(own, X) for own in state.each], X.shape[0])
+
+    def _foretold(self, state: OneVsRestState, said: Sequence[Events], count: int) -> Events:
+        """What is said where the label of no row is known."""
+        scores, first = self._scores(said, count, state)
         coupled = np.broadcast_to(state.coupled, (len(scores), len(state.coupled))) if self._has_odds else None
-        return Events(scores, None, np.full(len(scores), np.nan), coupled=coupled)
+        return self._events(scores, first, coupled, np.full(len(scores), np.nan))
+
+    def _events(self, scores: Vector, first: Vector | None, coupled: Vector | None, loss: Vector) -> Events:
+        """Scores and how they are coupled; of several opinions what came of it: they may not agree on the likeliest class."""
+        if first is None or coupled is None:
+            return Events(scores, None, loss, coupled=coupled)
+        return Events(coupling.decided(coupled, coupling.opinions(scores, first)), None, loss)
+
+    def live(self, state: OneVsRestState) -> Live:
+        return OneVsRestLive(self, state) if type(self) is OneVsRest else super().live(state)
 
     def said(self, events: Events) -> Forecast:
-        probability = None if events.coupled is None else coupling.probabilities(events.coupled, events.prediction)
+        probability = None
+        if events.coupled is not None:
+            probability = coupling.probabilities(events.coupled, events.prediction)
+        elif self._has_odds and events.prediction.ndim == 2:
+            with np.errstate(over="ignore"):  # of a class that is not known
+                probability = 1.0 / (1.0 + np.exp(-events.prediction))
         return Forecast(events.prediction, None, None, None, probability, None, None)
 
     def look(self, state: OneVsRestState, X: Any, y: Vector) -> Events:
         state = self.fitting(state, X.shape[-1])
-        codes, known, scores = state.codes(y), len(state.each), self._scores(state.all, X)
+        codes, known, (scores, first) = state.codes(y), len(state.each), self._foreseen(state.all, X, state)
         blocks = []
         for row, code in enumerate(codes.tolist()):
             # A class that has yet to join is the one behind those known.
             place = min(code, known)
-            own, places = scores[row : row + 1, : max(known, place + 1)], np.array([place])
+            part, places = (slice(row, row + 1), slice(max(known, place + 1))), np.array([place])
+            own, other, coupled = scores[part], None if first is None else first[part], None
             if self._has_odds:
-                coupled, _, loss = coupling.weigh(state.coupled, own, places, (True,) * own.shape[1])
+                told = coupling.opinions(own, other)
+                coupled, _, loss = coupling.weigh(state.coupled, told, places, (True,) * own.shape[1])
             else:
                 pairs = zip(_signs(places, own.shape[1]), own.T, strict=True)
-                loss, coupled = sum((np.asarray(self.loss(signs, said).value) for signs, said in pairs), np.zeros(1)), None
-            blocks.append(Events(own[:, :known], None, loss, coupled=coupled))
+                loss = sum((np.asarray(self.loss(signs, said).value) for signs, said in pairs), np.zeros(1))
+            blocks.append(self._events(own[:, :known], None if other is None else other[:, :known], coupled, loss))
         return Events.joined(blocks)
 
     def merge(self, states: Sequence[OneVsRestState], start: OneVsRestState | None = None) -> OneVsRestState:
@@ -243,13 +283,13 @@ class OneVsRest(Learner[OneVsRestState]):
         if state.later is not None:
             parts["later"] = self.inner, state.later
         facts = {"classes": len(state.each), "seen": list(state.seen), "paid": state.paid}
-        return Described(facts | {"coupled": numbers_of(state.coupled, TOTALS)}, parts=parts)
+        return Described(facts | {"coupled": numbers_of(state.coupled, _names(len(state.coupled)))}, parts=parts)
 
     def restore(self, stored: Stored) -> OneVsRestState:
-        coupled = coupling.start()
-        put_numbers(coupled, stored.facts["coupled"], TOTALS)
         each = tuple(stored.part(f"classes/{k}", self.inner) for k in range(stored.facts["classes"]))
         later = stored.part("later", self.inner) if self.grows else None
+        coupled = coupling.start(_opinions((*each, later)[0]))
+        put_numbers(coupled, stored.facts["coupled"], _names(len(coupled)))
         seen, paid = tuple(bool(own) for own in stored.facts["seen"]), float(stored.facts["paid"])
         state = OneVsRestState(each, later, coupled, seen, paid)
         self._check(state)
@@ -262,18 +302,64 @@ class OneVsRest(Learner[OneVsRestState]):
         if not (number and len(state.seen) == len(state.each) and (state.later is not None) == self.grows and len(count) == 1):
             raise CheckpointError(FOREIGN)
 
-    def _scores(self, each: Sequence[Any], X: Any) -> Vector:
-        return _columns([self.inner.said(self.inner.foresee(own, X)).prediction for own in each], X.shape[0])
+    def _foreseen(self, each: Sequence[Any], X: Any, state: OneVsRestState) -> tuple[Vector, Vector | None]:
+        return self._scores([self.inner.foresee(own, X) for own in each], X.shape[0], state)
+
+    def _scores(self, each: Sequence[Events], count: int, state: OneVsRestState) -> tuple[Vector, Vector | None]:
+        """What is said of each class, a column each; and what the first learners of pools say by themselves."""
+        scores = _columns([self.inner.score(events) for events in each], count)
+        return scores, _columns([events.first for events in each], count) if _opinions(state.inner) > 1 else None
+
+
+class OneVsRestLive(Live):
+    """The live states of all classes, and of those to come; a class that joins has all of them begin anew."""
+
+    def __init__(self, learner: OneVsRest, state: OneVsRestState) -> None:
+        self._learner = learner
+        self._put(state)
+
+    def _put(self, state: OneVsRestState) -> None:
+        inner = self._learner.inner
+        self._state, self._each = state, [inner.live(own) for own in state.each]
+        self._later = None if state.later is None else inner.live(state.later)
+
+    @property
+    def state(self) -> OneVsRestState:
+        later = None if self._later is None else self._later.state
+        return replace(self._state, each=tuple(live.state for live in self._each), later=later)
+
+    def learn(self, row: Vector, label: float, again: bool = False) -> Events:
+        codes, known = self._state.codes([label]), len(self._each)
+        code = int(codes[0])
+        if code >= known or not self._state.seen[code]:
+            self._put(self.state.joined_by(code))
+        said = [live.learn(row, 1.0 if own == code else -1.0, again) for own, live in enumerate(self._each)]
+        if self._later is not None:
+            self._later.learn(row, -1.0, again)
+        self._state, events = self._learner._coupled(self._state, said, codes, NO_WEIGHTS, known)
+        return events
+
+    def foresee(self, row: Vector, again: bool = False) -> Events:
+        return self._learner._foretold(self._state, [live.foresee(row, again) for live in self._each], 1)
 
 
 def for_classes(learner: Learner[Any], number: int, *, grows: bool = True) -> Learner[Any]:
     """The learner that tells so many classes apart: itself, where there are two or it does so already, else one a class."""
-    if number <= 2 or isinstance(learner, OneVsRest):
+    if number <= 2 or learner.several:
         return learner
     return OneVsRest(learner.among_many(), number, grows=grows)
 
 
-def _columns(scores: Sequence[Vector], count: int) -> Vector:
+def _opinions(state: Any) -> int:
+    """How many opinions a state of one class has of each event."""
+    return len(OPINIONS) if getattr(state, "has_first", False) else 1
+
+
+def _names(totals: int) -> dict[str, int]:
+    return {name: place for place, name in enumerate(TOTALS[:totals])}
+
+
+def _columns(scores: Sequence[Any], count: int) -> Vector:
     """The scores of each class as a column; none where no class has come yet."""
     return np.column_stack(scores) if scores else np.empty((count, 0))
 

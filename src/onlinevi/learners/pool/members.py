@@ -47,11 +47,6 @@ class Members:
         return [Kind(numbers, [cast(Plan, self.plans[k]) for k in numbers]) for numbers in kinds.values()]
 
     @cached_property
-    def leaves(self) -> list[int]:
-        """The numbers of the leaves."""
-        return [number for number, plan in enumerate(self.plans) if plan is not None]
-
-    @cached_property
     def others(self) -> list[int]:
         """The numbers of the learners that play for themselves."""
         return [number for number, plan in enumerate(self.plans) if plan is None]
@@ -122,15 +117,6 @@ class Members:
             lines[:, RECORD.prediction], lines[:, RECORD.spread] = said.prediction, np.sqrt(variance)
             lines[:, RECORD.loss], lines[:, RECORD.missing_mean_square] = said.loss, held
 
-    def predict_row(self, states: Sequence[State], x: Vector) -> tuple[Vector, Vector]:
-        """Means and variances of every leaf's prediction at a row without missing values; NaN for the others."""
-        means, variances = np.full((2, len(states)), np.nan)
-        for kind in self.kinds:
-            plan, numbers = kind.first, kind.numbers
-            packed = np.stack([plan.numbers(states[number].array)[plan.parts["belief"]] for number in numbers])
-            means[numbers], variances[numbers] = plan.family.predict_each(packed.astype(np.float64, copy=False), plan.dim, x)
-        return means, variances
-
     def _refusal(self, states: Sequence[State], rows: Rows, labels: Vector, weights: Vector, start: int, stop: int) -> Refused:
         """The first row that some learner refuses, found by halving: any split gives the same bits."""
 
@@ -177,7 +163,7 @@ class Kind:
     """Learners of one kernel: their numbers, and their settings side by side."""
 
     def __init__(self, numbers: Sequence[int], plans: Sequence[Plan]) -> None:
-        self.numbers, self.first = numbers, plans[0]
+        self.numbers, self.plans, self.first = numbers, plans, plans[0]
         settings, boxes = np.stack([plan.settings for plan in plans]), np.stack([plan.prior_and_box for plan in plans])
         self.settings = self.first.sizes, settings, boxes, self.first.parameters
         self.columns = RECORD.missing_mean_square + 1 if self.first.missing else RECORD.missing_mean_square
@@ -185,13 +171,17 @@ class Kind:
         forgets = self.first.family.correlated or any(plan.features.forgets for plan in plans)
         self.features = self.first.features._replace(forgets=forgets)
 
+    def stacked(self, states: Sequence[State]) -> Vector:
+        """A copy of their states, side by side."""
+        return np.stack([states[number].array for number in self.numbers])
+
     def tasks(
         self, states: Sequence[State], block: tuple[Any, Vector, Vector], records: Vector, *, sparse: bool, parts: int
     ) -> list[Task]:
         """The calls that take them over a block, each with a part of the learners; what they say goes to ``records``."""
         run_many = kernel(*self.first.kinds, self.features, sparse=sparse, loop=many_passes).run
         sizes, settings, boxes, parameters = self.settings
-        arrays = np.stack([states[number].array for number in self.numbers])
+        arrays = self.stacked(states)
         size = -(-len(arrays) // parts)
         cuts = [slice(first, first + size) for first in range(0, len(arrays), size)]
         return [

@@ -11,10 +11,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from onlinevi.data import Rows
-from onlinevi.engine import Kernel, Schedule, Vector, rate_at
+from onlinevi.engine import RECORD, Function, Kernel, Schedule, Vector, rate_at
 from onlinevi.learners.base import Learner
 from onlinevi.learners.columns import Named
 from onlinevi.learners.linear import missing_means, prediction_law
+from onlinevi.learners.parts import Part
 from onlinevi.learners.pool import mixing
 from onlinevi.learners.pool.experts import chi_square_price
 from onlinevi.learners.pool.members import Members, Refused, parts_of
@@ -120,6 +121,15 @@ class PoolState(Named):
         """
         return self.learners[0].space
 
+    @property
+    def has_first(self) -> bool:
+        """Whether its first learner is a pool of probabilities too, and is heard by itself."""
+        return self.plan.has_first
+
+    def up_to(self, later: Any) -> PoolState:
+        """Itself, as an earlier state of the run of this one."""
+        return self
+
     def deciders(self) -> tuple[PoolState, ...]:
         """Itself: the pool decides, not its learners."""
         return (self,)
@@ -130,6 +140,14 @@ class PoolState(Named):
 
     def alone(self) -> None:
         """None: several learners have a part in its decisions."""
+
+    def parts(self, noise: float = 1.0) -> tuple[Part, ...]:
+        """Those of all its learners, by their weights."""
+        pairs = list(zip(self.weights.tolist(), self.learners, strict=True))
+        leaves = tuple((weight, own, math.sqrt(noise)) for weight, own in pairs if isinstance(own, State))
+        together = [replace(part, leaves=leaves) for part in leaves[0][1].parts()] if leaves else []
+        others = [(weight, own.parts(noise)) for weight, own in pairs if not isinstance(own, State)]
+        return (*together, *(part.weighed(weight) for weight, parts in others for part in parts))
 
     def leaves(self) -> tuple[State, ...]:
         """The states of the compiled loop inside."""
@@ -191,6 +209,8 @@ class Pooled(NamedTuple):
     """The variance that the learners see themselves, averaged; it shrinks as they learn."""
     between: Any
     """The variance of their predictions, and what missing values add however well the weights are known."""
+    first: Any
+    """What the first learner says by itself, where it is heard."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -213,6 +233,10 @@ class Mixer:
     def fills_rows(self) -> bool:
         """Whether some learner moves every coordinate at every event: then zeros left out gain nothing."""
         return any(plan is not None and plan.fills_rows for plan in self.plans)
+
+    @cached_property
+    def has_first(self) -> bool:
+        return self.by_probability and bool(getattr(self.learners[0], "settled", False))
 
     @cached_property
     def parts(self) -> dict[str, slice]:
@@ -243,9 +267,13 @@ class Mixer:
     def schedule(self) -> Schedule:
         return Schedule(*self.settings[[mixing.SCALE, mixing.POWER]].tolist())
 
+    def kernel(self, loop: Function = mixing.mix) -> Kernel:
+        """A loop of ``mixing`` for these settings."""
+        return mixing.kernel(type(self.loss), self.by_probability, self.weighing == "chi-square", loop)  # type: ignore[arg-type]
+
     @cached_property
     def _kernel(self) -> Kernel:
-        return mixing.kernel(type(self.loss), self.by_probability, self.weighing == "chi-square")  # type: ignore[arg-type]
+        return self.kernel()
 
     def __getstate__(self) -> dict[str, Any]:  # compiled kernels are made anew
         return {name: getattr(self, name) for name in self.__dataclass_fields__}
@@ -301,10 +329,14 @@ class Mixer:
         block = labels[start:stop], importance, said, self.members.places, self.members.unsure, array
         row = start + self._kernel(*block, self.log_prior, self.settings, self.loss.parameters, played, shown)
         if row < stop:
-            raise Refused(row, self._reason(float(labels[row])))
+            raise Refused(row, self.reason(float(labels[row])))
+        if self.has_first:
+            first = said[self.members.places[0], :events, RECORD.prediction]
+            played = np.column_stack([played, first])
         return PoolState(tuple(learners), array, self, state.shards), played
 
-    def _reason(self, label: float) -> str:
+    def reason(self, label: float) -> str:
+        """Why a label was refused that all learners took."""
         if not self.loss.valid_label(np.float64(label), *self.loss.parameters):
             return self.loss.refuse_label(label)
         return f"the loss would overflow (label {label}): {self.loss.overflow_hint}, or lower the learners' rates"
@@ -319,22 +351,17 @@ class Mixer:
         if self.by_probability:
             says = mixing.believed_at(self.loss, means, np.sqrt(variances) * self.members.unsure)
             centre = np.asarray(mixing.log_odds(*(weights * says).sum(axis=-1)))
-        return Pooled(centre, within, between)
+        return Pooled(centre, within, between, means[:, 0] if self.has_first else None)
 
     def _laws(self, state: PoolState, X: Any) -> tuple[Vector, Vector, Vector]:
         """Of every learner's prediction, the mean, the variance, and what of it missing values add for good."""
         members = self.members
         means, variances, held = np.empty((3, X.shape[0], len(self.learners)))
-        quick = is_plain_row(X, state.dim)
-        if quick:
-            means[0], variances[0] = members.predict_row(state.learners, X[0])
-            held[:] = 0.0
-            quick = bool(np.isfinite(means[0] + variances[0])[members.leaves].all())
         for k, own in enumerate(state.learners):
             if k in members.others:
                 said = self.learners[k].foresee(own, X)
                 means[:, k], (variances[:, k], held[:, k]) = said.prediction, parts_of(said)
-            elif not quick:
+            else:
                 means[:, k], variances[:, k] = prediction_law(own, X)
                 held[:, k] = missing_means(own, X)
         return means, variances, held
@@ -368,8 +395,3 @@ class Mixer:
         rarest = math.exp(self.log_prior.min())
         changed = switches * math.log(self.share * rarest) if switches else 0.0
         return -(math.log(rarest) + changed + (most - switches) * math.log(1.0 - self.share + self.share * rarest))
-
-
-def is_plain_row(X: Any, dim: int) -> bool:
-    """Whether a matrix is one row of doubles, none of them missing."""
-    return type(X) is np.ndarray and X.dtype == np.float64 and X.shape == (1, dim) and not np.isnan(X).any()

@@ -126,54 +126,28 @@ def mix(
     its learners alone, else 1. ``prior`` is in logarithms. Returns how many rows were used, as a pass does.
     """
     number, weighted = len(prior), len(importance) > 0
-    adaptive, share, level, known = settings[ADAPTIVE] > 0.0, settings[SHARE], settings[LEVEL], settings[KNOWN] > 0.0
+    adaptive, share, level = settings[ADAPTIVE] > 0.0, settings[SHARE], settings[LEVEL]
     totals, behind = state[HEAD : HEAD + number], HEAD + number
     shared, shifts, sizes = state[behind : behind + number], state[behind : behind + number], state[behind + number :]
     weights, costs, predictions = np.empty(number), np.empty(number), np.empty(number)
-    spreads, held, lags, dealt = np.empty(number), np.zeros(number), np.empty(number), np.exp(prior)
+    spreads, held, lags, dealt = np.empty(number), np.zeros(number), np.empty(number), np.empty(number)
+    for k in range(number):
+        dealt[k] = ns.exp(prior[k])
     event = 0
     for i in range(len(labels)):
         if weighted and importance[i] == 0.0:
             continue
         y, scale = labels[i], importance[i] if weighted else 1.0
-
-        # Weights, from all of the past.
-        rate = rate_at(settings[SCALE], settings[POWER], state[COUNT] + 1.0)
-        if adaptive:
-            rate = hedge_rate(number, state[GAP])
-        if share > 0.0:
-            for k in range(number):
-                weights[k] = shared[k]
-        else:
-            lag_behind(lags, totals)
-        whole = 1.0 if share > 0.0 else weigh(weights, lags, prior, rate)
+        rate, whole = weigh_past(weights, lags, totals, shared, state, prior, settings)
 
         # Pool, then see the label and pay.
-        support = against = centre = within = between = hedged = sums = 0.0
+        hear(predictions, spreads, costs, held, said, places, event)
+        support, against = settle(y, scale, predictions, spreads, costs, weights, shifts, unsure, settings, parameters)
+        within, between = part_variances(predictions, spreads, held, weights, unsure)
+        hedged = sums = 0.0
         for k in range(number):
-            at = places[k]
-            predictions[k], spreads[k] = said[at, event, RECORD.prediction], said[at, event, RECORD.spread]
-            costs[k] = said[at, event, RECORD.loss]
-            if said.shape[2] > RECORD.missing_mean_square:
-                held[k] = said[at, event, RECORD.missing_mean_square]
-        if known:
-            for k in range(number):
-                support += weights[k] * predictions[k]
-        else:
-            for k in range(number):
-                predictions[k] += shifts[k] if level > 0.0 else 0.0
-                says = opinion(y, predictions[k], unsure[k] * spreads[k], parameters)
-                costs[k] = scale * says.cost
-                support += weights[k] * says.support
-                against += weights[k] * says.against
-        for k in range(number):
-            centre += weights[k] * predictions[k]
             hedged += weights[k] * costs[k]
             sums += totals[k] + costs[k]
-        for k in range(number):
-            gap = predictions[k] - centre
-            within += weights[k] * ns.maximum(spreads[k] * spreads[k] - unsure[k] * held[k], 0.0)
-            between += weights[k] * (gap * gap + held[k])
         answer = decision(support, against)
         cost = scale * expected(y, answer, 0.0, *parameters).value
         # The learners took this row by their own losses: the shared one may be undefined there, or overflow.
@@ -202,6 +176,85 @@ def mix(
                 track(shifts, sizes, k, y - said[places[k], event, RECORD.prediction], level, state[COUNT])
         event += 1
     return len(labels)
+
+
+def foresee(said: Any, places: Any, unsure: Any, state: Any, prior: Any, settings: Any, parameters: Any, played: Any) -> None:
+    """What is predicted where no label is known: fills ``played`` as ``mix`` does, but for the loss."""
+    number = len(prior)
+    totals, behind = state[HEAD : HEAD + number], HEAD + number
+    shared, shifts = state[behind : behind + number], state[behind : behind + number]
+    weights, costs, predictions = np.empty(number), np.empty(number), np.empty(number)
+    spreads, held, lags = np.empty(number), np.zeros(number), np.empty(number)
+    weigh_past(weights, lags, totals, shared, state, prior, settings)
+    for event in range(len(played)):
+        hear(predictions, spreads, costs, held, said, places, event)
+        support, against = settle(1.0, 1.0, predictions, spreads, costs, weights, shifts, unsure, settings, parameters)
+        within, between = part_variances(predictions, spreads, held, weights, unsure)
+        played[event, RECORD.prediction], played[event, RECORD.spread] = decision(support, against), ns.sqrt(within + between)
+        played[event, RECORD.loss] = np.nan
+        played[event, WITHIN], played[event, BETWEEN] = within, between
+
+
+def weigh_past(weights: Any, lags: Any, totals: Any, shared: Any, state: Any, prior: Any, settings: Any) -> tuple[Real, Real]:
+    """Weights, from all of the past. Returns the rate, and the sum of the weights relative to the largest."""
+    rate = rate_at(settings[SCALE], settings[POWER], state[COUNT] + 1.0)
+    if settings[ADAPTIVE] > 0.0:
+        rate = hedge_rate(len(weights), state[GAP])
+    if settings[SHARE] > 0.0:
+        for k in range(len(weights)):
+            weights[k] = shared[k]
+        return rate, 1.0
+    lag_behind(lags, totals)
+    return rate, weigh(weights, lags, prior, rate)
+
+
+def hear(predictions: Any, spreads: Any, costs: Any, held: Any, said: Any, places: Any, event: int) -> None:
+    """What each learner said of an event, and what it paid, from the records."""
+    for k in range(len(predictions)):
+        at = places[k]
+        predictions[k], spreads[k] = said[at, event, RECORD.prediction], said[at, event, RECORD.spread]
+        costs[k] = said[at, event, RECORD.loss]
+        if said.shape[2] > RECORD.missing_mean_square:
+            held[k] = said[at, event, RECORD.missing_mean_square]
+
+
+def settle(
+    y: Real,
+    scale: Real,
+    predictions: Any,
+    spreads: Any,
+    costs: Any,
+    weights: Any,
+    shifts: Any,
+    unsure: Any,
+    settings: Any,
+    parameters: Any,
+) -> tuple[Real, Real]:
+    """The mean of what is pooled, for and against; shifts ``predictions``, and says in ``costs`` what each costs by itself."""
+    support = against = 0.0
+    if settings[KNOWN] > 0.0:
+        for k in range(len(weights)):
+            support += weights[k] * predictions[k]
+    else:
+        for k in range(len(weights)):
+            predictions[k] += shifts[k] if settings[LEVEL] > 0.0 else 0.0
+            says = opinion(y, predictions[k], unsure[k] * spreads[k], parameters)
+            costs[k] = scale * says.cost
+            support += weights[k] * says.support
+            against += weights[k] * says.against
+    return support, against
+
+
+def part_variances(predictions: Any, spreads: Any, held: Any, weights: Any, unsure: Any) -> tuple[Real, Real]:
+    """The variance that the learners see themselves, averaged, and that of their predictions."""
+    centre = within = between = 0.0
+    for k in range(len(weights)):
+        centre += weights[k] * predictions[k]
+    for k in range(len(weights)):
+        gap = predictions[k] - centre
+        within += weights[k] * ns.maximum(spreads[k] * spreads[k] - unsure[k] * held[k], 0.0)
+        between += weights[k] * (gap * gap + held[k])
+    return within, between
 
 
 def hedge_rate(number: int, gap: Real) -> Real:
@@ -329,11 +382,11 @@ def track(shifts: Any, sizes: Any, k: int, residual: Real, level: Real, count: R
 
 
 @cache
-def kernel(loss: type[Loss], by_probability: bool, by_chi_square: bool) -> Kernel:
-    """``mix`` compiled for a loss, a way to pool and a way to weigh."""
+def kernel(loss: type[Loss], by_probability: bool, by_chi_square: bool, loop: Function = mix) -> Kernel:
+    """``mix``, or ``foresee``, compiled for a loss, a way to pool and a way to weigh."""
     pooled: dict[Function, Function]
     pooled = {opinion: believed, decision: log_odds} if by_probability else {opinion: stated, decision: mean_of}
     if loss.odds is not None:
         pooled[odds] = loss.odds
     pooled |= {weigh: level_off, price: spread_price} if by_chi_square else {weigh: temper_all, price: no_price}
-    return compose(mix, {expected: quick_expected(loss), valid_label: loss.valid_label, **pooled})
+    return compose(loop, {expected: quick_expected(loss), valid_label: loss.valid_label, **pooled})

@@ -24,8 +24,10 @@ from onlinevi.learners.described import (
     whole,
 )
 from onlinevi.learners.linear import Linear, forecast_of
+from onlinevi.learners.live import Live
 from onlinevi.learners.pool import mixing
 from onlinevi.learners.pool.experts import Experts
+from onlinevi.learners.pool.live import PoolLive
 from onlinevi.learners.pool.mixer import Mixer, PoolState
 from onlinevi.learners.pool.tempering import Weigh, normalised
 from onlinevi.learners.pool.threads import running_threads
@@ -87,7 +89,7 @@ class Pool(Learner[PoolState]):
         if not self.learners or not all(isinstance(learner, Learner) for learner in self.learners):
             raise TypeError(f"learners={self.learners!r}: needs one learner or more, such as Linear(loss, rule)")
         if any(learner.several for learner in self.learners):
-            raise ValueError("a pool weighs predictions that are one number: put OneVsRest around it, not into it")
+            raise ValueError("a pool weighs predictions that are one number: put OneVsRest around it, or use ClassPool")
         if any(learner.dtype != "float64" for learner in self.learners if isinstance(learner, Linear)):
             raise ValueError("some learner has dtype='float32', a pool needs double precision: leave dtype out")
         if not isinstance(self.loss, Loss | None):
@@ -159,14 +161,27 @@ class Pool(Learner[PoolState]):
         return after, Events(*played.T)
 
     def foresee(self, state: PoolState, X: Any) -> Events:
+        if type(X) is np.ndarray and X.dtype == np.float64 and X.shape == (1, state.dim):
+            return PoolLive(self, state).foresee(np.ascontiguousarray(X))
         pooled = state.plan.pooled(state, X)
         spread = np.sqrt(pooled.within + pooled.between)
-        return Events(pooled.decision, spread, np.full(len(spread), np.nan), pooled.within, pooled.between)
+        return Events(pooled.decision, spread, np.full(len(spread), np.nan), *pooled[1:])
+
+    def contributions(self, state: PoolState, X: Any) -> Any:
+        said = [one.contributions(own, X) for one, own in zip(self.learners, state.learners, strict=True)]
+        first, *others = [weight * one for weight, one in zip(state.weights.tolist(), said, strict=True)]
+        return sum(others, first)
+
+    def live(self, state: PoolState) -> Live:
+        late = any(leaf.plan.lazy for leaf in state.leaves())
+        return PoolLive(self, state) if type(self) is Pool and not late else super().live(state)
 
     def said(self, events: Events) -> Forecast:
         """The prediction of pooled probabilities is a score already."""
-        loss = self.shared_loss
-        return forecast_of(loss, events, events.prediction if self.settled else loss.score(events.prediction, events.spread))
+        return forecast_of(self.shared_loss, events, self.score(events))
+
+    def score(self, events: Events) -> Any:
+        return events.prediction if self.settled else self.shared_loss.score(events.prediction, events.spread)
 
     def widen(self, state: PoolState, dim: int) -> PoolState:
         """The state for rows with further columns at the end, ``dim`` in all: as if these had been 0 so far."""

@@ -12,10 +12,11 @@ import numpy as np
 from onlinevi.beliefs import Ball, Box, Family
 from onlinevi.learners.base import Learner
 from onlinevi.learners.calibration import Calibration
-from onlinevi.learners.described import CheckpointError
+from onlinevi.learners.described import CheckpointError, Storable
 from onlinevi.learners.expand import FeatureMap
 from onlinevi.learners.inputs import Inputs
 from onlinevi.learners.pool import AdaHedge, Pool
+from onlinevi.learners.set_calibration import SetCalibration
 from onlinevi.losses import Loss
 from onlinevi.rules import Rate, Rule
 
@@ -23,13 +24,13 @@ C = TypeVar("C", bound=Loss | Rule | Rate | Family | FeatureMap)
 
 PARTS = (Loss, Rule, Rate, Family, FeatureMap)
 """What people may add classes of."""
-SINGLE: tuple[type, ...] = (AdaHedge, Ball, Box, Calibration, Inputs)
+SINGLE: tuple[type, ...] = (AdaHedge, Ball, Box, Calibration, Inputs, SetCalibration)
 _registered: dict[str, type] = {}
 
 
 def known() -> dict[str, type]:
     """The classes that files may name: ours, those that have a ``name`` of their own, and those that were registered."""
-    kinds = {kind.__name__: kind for base in (*PARTS, Learner) for kind in _below(base) if _is_ours(kind)}
+    kinds = {kind.__name__: kind for base in (*PARTS, Learner, Storable) for kind in _below(base) if _is_ours(kind)}
     named = {kind.__name__: kind for base in PARTS for kind in _below(base) if "name" in vars(kind) and is_dataclass(kind)}
     return named | _registered | kinds | {kind.__name__: kind for kind in SINGLE} | {"Aggregate": Pool}
 
@@ -134,6 +135,9 @@ class Decoder:
                 "else upgrade onlinevi"
             )
         settings = {field: self.decode(item) for field, item in data.items() if field != "is"}
+        for item in fields(kind):  # anything is true or false to Python, and a constructor would not mind
+            if item.type in (bool, "bool") and not isinstance(settings.get(item.name, False), bool):
+                raise CheckpointError(f"its settings make no {name}: {item.name} is {settings[item.name]!r}, no true or false")
         try:
             return kind(**settings)
         except Exception as error:  # a constructor, perhaps not ours, met settings that nobody gives by hand

@@ -13,14 +13,17 @@ from onlinevi.engine import Vector, __version__
 from onlinevi.learners.base import Learner
 from onlinevi.learners.calibration import Calibration
 from onlinevi.learners.columns import keeping, names_of
-from onlinevi.learners.described import CheckpointError, Facts
+from onlinevi.learners.described import CheckpointError, Facts, Storable
 from onlinevi.learners.inputs import Inputs
+from onlinevi.learners.set_calibration import SetCalibration
 from onlinevi.learners.store import format as container
 from onlinevi.learners.store import version_1
 from onlinevi.learners.store.configs import Decoder, encode
 from onlinevi.learners.store.format import Archive, refusing
 
 AnyPath: TypeAlias = str | os.PathLike[str]
+KEPT = (Learner, Inputs, Calibration, SetCalibration, Storable)
+"""What a file can be about."""
 
 
 class Saved(NamedTuple):
@@ -36,7 +39,8 @@ class Saved(NamedTuple):
 def save(path: AnyPath, learner: Any, state: Any, *, extra: Any = None) -> None:
     """Write a learner and its state, or a trace's, to one file, which replaces one of that name as a whole.
 
-    ``learner`` is any learner, alone or composed, ``Inputs`` or ``Calibration``; ``extra`` is any JSON value.
+    ``learner`` is any learner, alone or composed, ``Inputs``, ``Calibration`` or ``SetCalibration``; ``extra`` is any JSON
+    value.
 
     >>> import os, tempfile, onlinevi as ovi
     >>> learner = ovi.Linear(loss=ovi.Squared(), rule=ovi.NGVI())
@@ -60,8 +64,8 @@ def pack(learner: Any, state: Any, *, extra: Any = None) -> bytes:
 
 
 def _content(learner: Any, state: Any, extra: Any) -> tuple[Facts, dict[str, Vector]]:
-    if not isinstance(learner, Learner | Inputs | Calibration):
-        raise TypeError(f"learner={learner!r}: a checkpoint holds a learner, Inputs or Calibration")
+    if not isinstance(learner, KEPT):
+        raise TypeError(f"learner={learner!r}: a checkpoint holds a learner, Inputs, Calibration or SetCalibration")
     state = getattr(state, "state", state)  # that of a trace
     config = encode(learner)
     try:
@@ -136,7 +140,7 @@ def _restored(archive: Archive) -> Saved:
     if header["version"] == 1:
         config, node = version_1.upgraded(config, node)
     learner = Decoder(archive.size).decode(config)
-    if not isinstance(learner, Learner | Inputs | Calibration):
+    if not (isinstance(learner, KEPT) and hasattr(learner, "restore")):
         raise CheckpointError(f"it holds {learner!r}, which does not learn")
     state = learner.restore(StoredState(node, archive))
     if archive.unread:

@@ -1,0 +1,261 @@
+"""The loop over a stream for k scores at once: what is said of each row, what it costs, and the step in the k scores.
+
+What is said is paid for, −log of the probability of the class that comes. In k scores the loss log Σ e^z − z_y is convex, so
+that a tangent of it at any scores certifies the regret, whatever the belief: it is taken where the step ends. The belief would
+pay E[log Σ e^z − z_y] for scores z_c ~ N(a_c, v_c²), which has no closed form; kept is the bound of Knowles and Minka,
+F = ½ Σ α_c²v_c² + log Σ exp(a_c + (½ − α_c)v_c²) − a_y, with what was said for α. docs/softmax.md proves both.
+
+The step is implicit: the means go where the slopes *after* it say, argmin over z of the loss + Σ (z_c − a_c)²/(2v_c²), by
+Newton's method in k scores. Covariances between classes, which the loss would make, are left out.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple, NoReturn
+
+import numpy as np
+
+from onlinevi.engine import SUM, Event, Real, ns
+from onlinevi.engine.holes import event_at
+
+TEMPER = math.pi / 16.0
+"""By which the variance of two scores tempers their difference. A logistic curve is nearly that of a normal law, at π/8; and
+half of what independent classes know of a difference is a shift of both, which nothing tells and nobody needs."""
+CLOSE = 1e-5
+"""The scores of a step are found when the last correction spread by less: the next would be its square."""
+MOST_STEPS = 100
+"""More than any row has been seen to take."""
+
+
+class Views(NamedTuple):
+    """Views into a packed state: a line for each class, and behind those known one for all that may come."""
+
+    mean: Any
+    scale: Any
+    """Variances; or covariances, one for each line, or one for all."""
+    total: Any
+    """Σ slope·x, where each step ended."""
+    reach: Any
+    """Room for a covariance times a row, where there are any."""
+
+
+class Room(NamedTuple):
+    """Numbers of one event, one for each line."""
+
+    score: Any
+    variance: Any
+    unseen: Any
+    """What missing values add to the variance of what is said."""
+    chance: Any
+    slope: Any
+    """Of the loss among known classes, where the step ends."""
+    moved: Any
+    """The scores there."""
+    pull: Any
+    """What moves the means: the slope there, those to come among the classes, times the weight."""
+    change: Any
+    """The curvature there, by which precisions grow."""
+
+
+def views(packed: Any, dim: int, lines: int) -> Views:
+    """The belief says where its parts lie."""
+    _hole("views")
+
+
+def law(on: Views, rows: Any, event: Event, room: Room) -> Real:
+    """The belief fills in the law of each score; returns Σ x²."""
+    _hole("law")
+
+
+def unseen(on: Views, rows: Any, event: Event, c: int) -> Real:
+    """The belief says what missing values, each N(0, 1), add to the variance of a score."""
+    _hole("unseen")
+
+
+def learn(on: Views, rows: Any, event: Event, room: Room, weight: Real, known: int) -> None:
+    """The belief steps by ``room.pull`` and ``room.change``, and sums ``room.slope``."""
+    _hole("learn")
+
+
+def forget(on: Views, prior: Any, discount: Real, count: Real) -> None:
+    """The belief moves towards its prior, the rows of which are means and variances."""
+    _hole("forget")
+
+
+def _hole(name: str) -> NoReturn:
+    raise TypeError(f"{name} is a hole of the loop: compose a kernel first")
+
+
+def soft_pass(
+    rows: Any, labels: Any, weights: Any, state: Any, sizes: Any, discount: Real, prior: Any, said: Any, cost: Any
+) -> int:
+    """Say, pay and step, row by row. Changes ``state``; fills ``said``, log-probabilities of known classes, and ``cost``.
+
+    Returns how many rows were used: fewer than all where the next is refused, and the state is as that row found it.
+    """
+    dim, known, lines = sizes
+    on, room = views(state[len(SUM) :], dim, lines), new_room(lines)
+    for i in range(len(labels)):
+        own, weight = int(labels[i]), weights[i] if len(weights) > 0 else 1.0
+        event = event_at(rows, i)
+        square = law(on, rows, event, room)
+        if not (are_finite(room, square) and weight > 0.0 and ns.isfinite(weight)):
+            return i
+        speak(room, known, said[i])
+        paid, expected = -said[i, own], bound(room, known, said[i]) - room.score[own]
+        step(room, lines, own, weight)
+        product, size, slopes = tangent(room, known, own)
+        gradient = weight * weight * square * slopes
+        if not ns.isfinite(weight * (expected + paid + size) + gradient):
+            return i
+        learn(on, rows, event, room, weight, known)
+        if discount < 1.0:
+            forget(on, prior, discount, state[SUM.count])
+        cost[i] = weight * paid
+        state[SUM.count] += 1.0
+        state[SUM.weight] += weight
+        state[SUM.weight_square] += weight * weight
+        state[SUM.loss] += cost[i]
+        state[SUM.expected] += weight * expected
+        state[SUM.product] += weight * (expected + product)
+        state[SUM.magnitude] += weight * size
+        state[SUM.gradient_square] += gradient
+        state[SUM.largest_square] = ns.maximum(state[SUM.largest_square], gradient)
+    return len(labels)
+
+
+def soft_look(rows: Any, count: int, state: Any, sizes: Any, known: int, said: Any) -> int:
+    """What is said of rows among so many lines. Returns how many are finite before the first that is not."""
+    dim, _, lines = sizes
+    on, room = views(state[len(SUM) :], dim, lines), new_room(lines)
+    for i in range(count):
+        if not are_finite(room, law(on, rows, event_at(rows, i), room)):
+            return i
+        speak(room, known, said[i])
+    return count
+
+
+def new_room(lines: int) -> Room:
+    return Room(
+        np.zeros(lines),
+        np.zeros(lines),
+        np.zeros(lines),
+        np.zeros(lines),
+        np.zeros(lines),
+        np.zeros(lines),
+        np.zeros(lines),
+        np.zeros(lines),
+    )
+
+
+def are_finite(room: Room, square: Real) -> bool:
+    """Whether the row and what is predicted of it are: no product of them overflows later."""
+    total = square
+    for c in range(len(room.score)):
+        total += ns.absolute(room.score[c]) + 2.0 * room.variance[c] + room.unseen[c]
+    return ns.isfinite(total)  # type: ignore[no-any-return]
+
+
+def speak(room: Room, known: int, line: Any) -> None:
+    """Fills in the log-probabilities of the known classes: scores beside the highest one, tempered by both their variances.
+
+    Of two classes it is what the logistic loss says, but for the approximation of its integral.
+    """
+    first = 0
+    for c in range(1, known):
+        first = c if room.score[c] > room.score[first] else first
+    top, own = room.score[first], room.variance[first] + room.unseen[first]
+    for c in range(known):
+        line[c] = (room.score[c] - top) / ns.sqrt(1.0 + TEMPER * (room.variance[c] + room.unseen[c] + own))
+    line[first] = 0.0
+    total = 0.0
+    for c in range(known):
+        total += ns.exp(line[c])
+    whole = ns.log(total)
+    for c in range(known):
+        line[c] -= whole
+
+
+def bound(room: Room, known: int, line: Any) -> Real:
+    """The bound on E[log Σ e^z] at α = what was said."""
+    quadratic, top = 0.0, -math.inf
+    for c in range(known):
+        share = ns.exp(line[c])
+        quadratic += 0.5 * share * share * room.variance[c]
+        room.chance[c] = room.score[c] + (0.5 - share) * room.variance[c]
+        top = ns.maximum(top, room.chance[c])
+    total = 0.0
+    for c in range(known):
+        total += ns.exp(room.chance[c] - top)
+    return quadratic + top + ns.log(total)
+
+
+def tangent(room: Room, known: int, own: int) -> tuple[Real, Real, Real]:
+    """(⟨slope, z⟩ − loss, Σ |summands|, Σ slope²) at the scores z where the step ends, among known classes."""
+    top, total = room.moved[0], 0.0
+    for c in range(1, known):
+        top = ns.maximum(top, room.moved[c])
+    for c in range(known):
+        room.slope[c] = ns.exp(room.moved[c] - top)
+        total += room.slope[c]
+    lost = ns.log(total) - (room.moved[own] - top)
+    product, size, slopes = -lost, lost, 0.0
+    for c in range(known):
+        room.slope[c] /= total
+    room.slope[own] -= 1.0
+    for c in range(known):
+        part = room.slope[c] * (room.moved[c] - top)  # slopes sum to 0: a shift of all scores changes nothing
+        product += part
+        size += ns.absolute(part)
+        slopes += room.slope[c] * room.slope[c]
+    return product, size, slopes
+
+
+def step(room: Room, lines: int, own: int, weight: Real) -> None:
+    """The scores behind the step, its slopes and its curvatures: argmin weight·(log Σ e^z − z_own) + Σ (z − a)²/(2v²).
+
+    Newton's direction by the formula of Sherman and Morrison, and of it log(1 + r)/r, r the largest difference of its parts:
+    along it the second derivative grows by e^r at most, so the objective falls at every step, from wherever it starts.
+    """
+    for c in range(lines):
+        room.moved[c] = room.score[c]
+    for _ in range(MOST_STEPS):
+        softmax(room.moved, room.chance)
+        along, left = 0.0, 1.0
+        for c in range(lines):
+            steep = weight * room.variance[c]
+            short = 1.0 / (1.0 + steep * room.chance[c])
+            slope = room.chance[c] - 1.0 if c == own else room.chance[c]
+            room.pull[c] = (room.score[c] - room.moved[c] - steep * slope) * short
+            room.change[c] = steep * room.chance[c] * short
+            along += room.chance[c] * room.pull[c]
+            left -= room.chance[c] * room.change[c]
+        low, high = math.inf, -math.inf
+        for c in range(lines):
+            room.pull[c] += room.change[c] * along / left
+            low, high = ns.minimum(low, room.pull[c]), ns.maximum(high, room.pull[c])
+        spread = high - low
+        part = ns.log1p(spread) / spread if spread > 0.0 else 1.0
+        for c in range(lines):
+            room.moved[c] += part * room.pull[c]
+        if not spread > CLOSE:
+            break
+    softmax(room.moved, room.chance)
+    for c in range(lines):
+        chance = room.chance[c]
+        room.pull[c] = weight * (chance - 1.0 if c == own else chance)
+        room.change[c] = weight * chance * (1.0 - chance)
+
+
+def softmax(scores: Any, chances: Any) -> None:
+    """Fills in the probabilities that these scores are log-odds of."""
+    top = scores[0]
+    for c in range(1, len(scores)):
+        top = ns.maximum(top, scores[c])
+    total = 0.0
+    for c in range(len(scores)):
+        chances[c] = ns.exp(scores[c] - top)
+        total += chances[c]
+    for c in range(len(scores)):
+        chances[c] /= total
