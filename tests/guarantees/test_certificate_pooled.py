@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from helpers.adversaries import BOX, OBLIVIOUS, Greedy, Oblivious, extremes, family
 from helpers.catalogue import stream
+from helpers.small_default import of_tests
 
 import onlinevi as ovi
 from onlinevi.ewa import AdaHedge, Aggregate, AggregateState
@@ -142,6 +143,28 @@ def test_the_default_is_certified_against_weights_of_its_prepared_rows(adversary
     assert live.loss == trace.state.loss
     assert certificate(trace.state).within(1.0) == live.within(1.0)
     assert "within(1)=" in repr(live)
+
+
+def test_each_of_several_classes_is_certified_by_the_learners_that_are_heard_by_themselves_too() -> None:
+    """There the learners on the columns are a pool inside the pool of all."""
+    rng = np.random.default_rng(1)
+    X = rng.standard_normal((60, 2)) * [1e2, 1e-2]
+    codes = (X[:, 0] > 50.0).astype(float) + (X[:, 1] > 0.0)
+    with of_tests(wanted=True):
+        classes = ovi.OneVsRest(ovi.Auto(ovi.Logistic()).among_many(), 3)
+        half, _ = classes.update_many(classes.init(2), X[:30], codes[:30])
+        state, _ = classes.update_many(half, X[30:], codes[30:])
+    prepared = Inputs().update_many(Inputs().init(2), X)[1]
+    points = rng.standard_normal((50, prepared.shape[1])) * np.repeat([1.0, 4.0], 25)[:, None]
+    for k, own in enumerate(state.by_class()):
+        live = certificate(own)
+        regrets = live.loss - totals(ovi.Logistic(), prepared, np.where(codes == k, 1.0, -1.0), points)
+        assert (regrets <= live.against(points) + live.rounding(10.0)).all()
+        assert live.loss == own.loss
+        assert len(live.learners) >= 2
+        later = certificate(own, since=half.by_class()[k])
+        loss = later.loss - totals(ovi.Logistic(), prepared[30:], np.where(codes == k, 1.0, -1.0)[30:], points)
+        assert (loss <= later.against(points) + later.rounding(10.0)).all()
 
 
 def test_learners_of_another_loss_are_left_out() -> None:

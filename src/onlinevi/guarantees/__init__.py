@@ -2,14 +2,15 @@
 
 ``bounds`` are the theorems, ``certificates`` what the sums of a state prove, ``comparator`` the best fixed point in hindsight,
 ``posterior`` the variational posterior of all data at once, ``exact`` the posterior itself, ``risk`` what holds for new data
-of the decisions, ``pac_bayes`` of a belief.
+of the decisions, ``pac_bayes`` of a belief. ``alarm`` rings when losses have grown.
 """
 
 from onlinevi.guarantees import bounds
+from onlinevi.guarantees.alarm import Alarm, AlarmState, Rang
 from onlinevi.guarantees.bounds.calculator import calculate
 from onlinevi.guarantees.bounds.setting import Setting
 from onlinevi.guarantees.certificates import Certificate, PooledCertificate, SquaredSums, Tangents, Window, certificate
-from onlinevi.guarantees.comparator import Hindsight, hindsight
+from onlinevi.guarantees.comparator import MOST_WEIGHTS, Hindsight, hindsight
 from onlinevi.guarantees.exact import (
     GaussianPosterior,
     Grid,
@@ -24,6 +25,9 @@ from onlinevi.guarantees.posterior import BatchVB, batch_vb
 from onlinevi.guarantees.risk import LossSums, fixed_risk_bound, loss_bound, risk_bound, shards_risk_bound
 
 __all__ = [
+    "MOST_WEIGHTS",
+    "Alarm",
+    "AlarmState",
     "BatchVB",
     "Certificate",
     "GaussianPosterior",
@@ -36,6 +40,7 @@ __all__ = [
     "Particles",
     "PlayedRisk",
     "PooledCertificate",
+    "Rang",
     "Setting",
     "SquaredSums",
     "Tangents",

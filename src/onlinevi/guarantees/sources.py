@@ -26,4 +26,6 @@ def leaf(source: Any) -> State:
     state: State | None = decider(source).alone()
     if state is None:
         raise TypeError(f"{source!r}: a theorem speaks of one rule, not of a pool; certificate() holds for it")
+    if not isinstance(state, State):
+        raise TypeError(f"{source!r}: a theorem speaks of one rule of two classes or of numbers; certificate() holds for it")
     return state

@@ -33,6 +33,7 @@ def certificate(source: Any, *, since: Any = None, exact: SquaredSums | None = N
     state, earlier = decider(source), None if since is None else decider(since)
     if earlier is not None and type(earlier) is not type(state):
         raise ValueError(f"since={earlier!r} is no earlier state of this run: needs the same learner, and fewer events")
+    earlier = None if earlier is None else earlier.up_to(state)
     space = getattr(getattr(source, "state", source), "space", None)
     found: Certificate | PooledCertificate = (of_pool if state.alone() is None else of_leaf)(state, earlier, exact)
     return found if space is None else replace(found, space=str(space))

@@ -12,7 +12,7 @@ from onlinevi.beliefs import edges, longest_mean, radii
 from onlinevi.guarantees.certificates.squared_sums import SquaredSums
 from onlinevi.guarantees.certificates.tangents import Tangents, rounding, tangents, unit_of
 from onlinevi.guarantees.comparator.feasible_set import Ball, Cuboid, FeasibleSet
-from onlinevi.learners import State
+from onlinevi.learners import State, html_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,6 +38,9 @@ class Certificate:
     since: State | None = None
     space: str = ""
     """Of which features points u are weights, where a map makes them of columns; empty where they are those of the rows."""
+
+    def _repr_html_(self) -> str:
+        return as_html(self)
 
     @property
     def regret(self) -> float:
@@ -155,3 +158,14 @@ def _check_exact(exact: SquaredSums, state: State, count: int) -> None:
             f"the exact sums hold {exact.count} rows of {len(exact.products)} features, the certificate speaks of {count} "
             f"of {state.plan.dim}: update them with the same rows"
         )
+
+
+def as_html(live: Any) -> str:
+    """A certificate in a notebook: what is certain of the regret against the whole box or ball, or why nothing is."""
+    facts: dict[str, Any] = {"events": live.count, "average loss": live.loss / live.count}
+    try:
+        facts |= {"regret a row, at most": float(live.regret) / live.count}
+        facts |= {"best average loss, at least": float(live.lower_bound)}
+    except ValueError as error:
+        facts["regret"] = str(error)
+    return html_of("Certificate", facts | ({"features": live.space} if live.space else {}))

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from onlinevi.guarantees.certificates.leaf import Certificate, of_leaf
+from onlinevi.guarantees.certificates.leaf import Certificate, as_html, of_leaf
 from onlinevi.guarantees.certificates.squared_sums import SquaredSums
 from onlinevi.guarantees.certificates.tangents import FORMULA, UNIT
 from onlinevi.learners import PoolState
@@ -30,6 +30,9 @@ class PooledCertificate:
     """Of the learners whose loss is the pooled one, without a ridge, and whose weights are those of the same features."""
     space: str = ""
     """As that of ``Certificate``."""
+
+    def _repr_html_(self) -> str:
+        return as_html(self)
 
     @property
     def regret(self) -> float:
@@ -79,18 +82,32 @@ def of_pool(state: PoolState, since: PoolState | None, exact: SquaredSums | None
     if since is not None and (since.plan != state.plan or since.count > state.count):
         raise ValueError(f"since={since!r} is no earlier state of this run: needs the same pool, and fewer events")
     loss = state.plan.loss
-    alike = {k: own.alone() for k, own in enumerate(state.learners) if own.space == state.space}
-    fitting = [k for k, own in alike.items() if own is not None and _pays(own.plan.loss, loss)]
+    alike = _of_same_features(state)
+    fitting = [k for k, own in enumerate(alike) if _pays(own.plan.loss, loss)]
     if not fitting:
         own = state.leaves()[0].plan.loss
+        if not alike and len(state.by_class()) > 1:
+            raise ValueError("each class has a learner of its own, none of which pays for all: put a Softmax among them")
         raise ValueError(
             f"no learner pays the pooled loss, {loss}, and nothing else: theirs is {own}; a certificate needs one of that "
             "loss, without a ridge"
         )
-    earlier = {k: None if since is None else since.learners[k].alone() for k in fitting}
+    earlier = [None] * len(alike) if since is None else _of_same_features(since)
     learners = tuple(of_leaf(alike[k], earlier[k], exact) for k in fitting)
     paid = state.loss - (0.0 if since is None else since.loss)
     return PooledCertificate(learners[0].count, paid, learners)
+
+
+def _of_same_features(state: PoolState) -> list[Any]:
+    """The leaves whose weights are those of the pool's own features, in pools inside it too: for each, what the pool lost
+    beyond it is known, and it has a certificate."""
+    found: list[Any] = []
+    for own in state.learners:
+        if own.space == state.space and (leaf := own.alone()) is not None:
+            found.append(leaf)
+        elif own.space == state.space and own.deciders() == (own,):
+            found += _of_same_features(own)
+    return found
 
 
 def _pays(own: Loss, pooled: Loss) -> bool:

@@ -5,5 +5,6 @@ it minimise losses with kinks. The variational posterior of all data at once, ``
 """
 
 from onlinevi.guarantees.comparator.best_point import Hindsight, hindsight
+from onlinevi.guarantees.comparator.classes import MOST_WEIGHTS
 
-__all__ = ["Hindsight", "hindsight"]
+__all__ = ["MOST_WEIGHTS", "Hindsight", "hindsight"]
