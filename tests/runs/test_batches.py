@@ -81,8 +81,8 @@ def learned(content: bytes, settings: Settings, format: str, rng: np.random.Gene
         stream.numbers |= job.schema.numbers
         batches = list(stream)
         for number, batch in enumerate(batches):
-            job.on_rows = lambda rows, y, forecast, loss: said.extend(
-                zip(rows.tolist(), y.tolist(), loss.tolist(), strict=True)
+            job.on_rows = lambda rows, forecast, loss, _: said.extend(
+                zip(rows.rows.tolist(), rows.y.tolist(), loss.tolist(), strict=True)
             )
             job.take(batch, stream.position)
             if number == len(batches) // 2 and job.state is not None:

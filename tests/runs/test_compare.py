@@ -58,6 +58,8 @@ def test_each_rule_does_as_in_a_run_of_its_own(
         assert found[rule]["average_loss"] == alone["summary"]["average_loss"]
         assert found[rule]["error_rate"] == alone["summary"]["error_rate"]
         assert found[rule]["curve"] == {name: alone["trace"][name] for name in ("steps", "average_loss")}
+        assert found[rule]["metrics"] == alone["metrics"]["so_far"]["learner"]
+        assert found[rule]["recent"] == (alone["metrics"]["recent"]["learner"] if not more else {})
         assert found[rule]["refused"] + printed["bad_rows"] == alone["summary"]["bad_rows"]["count"]
     assert [own["rule"] for own in printed["rules"]] == sorted(RULES, key=lambda rule: found[rule]["average_loss"])
     assert (found["svb"]["certified_regret"] is not None) == (not more), "of late labels nothing is certain"
@@ -81,10 +83,10 @@ def test_what_stops_one_rule_leaves_the_others_alone(
     call = ["compare", str(rows), "--target", "sold", "--rules", "svb,implicit,oga", "--family", "mean-field"]
     assert main([*call, "--json"]) == 0
     before = standings(json.loads(capsys.readouterr().out))
-    learn = ovi.Prepare.update_many
+    learn = ovi.Sets.update_many
 
     def update_many(learner: Any, state: Any, X: Any, y: Any, **options: Any) -> Any:
-        if isinstance(learner.inner.rule, ovi.SVB):
+        if isinstance(learner.inner.inner.rule, ovi.SVB):
             if state.count == 40 and not refused:
                 refused.append(True)
                 raise ovi.BadRow(0, "not this one")
@@ -93,7 +95,7 @@ def test_what_stops_one_rule_leaves_the_others_alone(
         return learn(learner, state, X, y, **options)
 
     refused: list[bool] = []
-    monkeypatch.setattr(ovi.Prepare, "update_many", update_many)
+    monkeypatch.setattr(ovi.Sets, "update_many", update_many)
     assert main([*call, "--json"]) == 0
     after = standings(json.loads(capsys.readouterr().out))
     assert after["implicit"] | {"seconds": 0} == before["implicit"] | {"seconds": 0}

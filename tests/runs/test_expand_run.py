@@ -59,7 +59,9 @@ def test_what_is_told_of_a_run_speaks_of_features_and_columns(tmp_path: Path, ca
     assert all(one["importance"] > 0.0 for one in facts["weights"])
     assert "6 features (Products(order=2" in facts["certificate"]["sentence"]
     assert main(["info", str(tmp_path / "o" / "model.ovi")]) == 0
-    assert "How much each column matters" in capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert "How much each column matters" in printed
+    assert "Weights in the units" not in printed
     assert main(["predict", str(tmp_path / "o" / "model.ovi"), str(tmp_path / "rows.csv")]) == 0
     document = json.loads((tmp_path / "o" / "run.json").read_text())
     assert document["head"]["settings"]["features"] == "products"

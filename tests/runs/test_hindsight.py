@@ -17,6 +17,7 @@ from onlinevi.adapters.cli import main
 from onlinevi.adapters.cli.progress import Ticker
 from onlinevi.guarantees import tempered_bound
 from onlinevi.runs import hindsight as module
+from onlinevi.runs.certified import certified
 from onlinevi.runs.charts.of_results import charts_of
 from onlinevi.runs.checkpoint import load_job, save_job
 from onlinevi.runs.hindsight import InHindsight, look_back
@@ -284,6 +285,30 @@ def test_a_part_of_the_rows_and_moments_of_another_run(tmp_path: Path) -> None:
     check_order(run_of_part, "svb", "logistic")
 
 
+@pytest.mark.parametrize("classes_by", ["one-vs-rest", "softmax"])
+def test_several_classes_have_a_best_fixed_model_and_regret(tmp_path: Path, classes_by: Any) -> None:
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((120, 2))
+    y = (X @ rng.standard_normal((2, 3)) + rng.gumbel(size=(120, 3))).argmax(axis=1)
+    path = write(tmp_path / "three.csv", X, ["abc"[code] for code in y])
+    job, back, results = learned(path, Settings("y", rule="implicit", classes_by=classes_by, classes="a,b,c"))
+    assert back.best is not None
+    assert back.total_loss is not None
+    rows, labels = replay(job, str(path), Stopper(), None)
+    found = ovi.guarantees.hindsight(rows, labels, loss=ovi.Logistic(), classes=3)
+    assert back.best.value == pytest.approx(found.value)
+    assert back.total_loss[-1] == pytest.approx(120 * found.value)
+    assert results.regret is not None
+    assert results.regret.observed is not None
+    assert results.regret.observed[-1] == pytest.approx(job.metrics.average_loss - found.value)
+    if classes_by == "softmax":
+        told = certified(job)
+        assert told.regret is not None
+        assert "of each class against the rest" not in told.sentence
+        live = ovi.certificate(job.state)
+        assert live.loss - 120 * found.value <= live.against(found.mean.ravel())
+
+
 def test_where_there_is_none_it_says_why(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: Any) -> None:
     path = late(tmp_path / "r.csv", 60)
     job, back, _ = learned(path, Settings("y", rule="implicit"))
@@ -291,7 +316,9 @@ def test_where_there_is_none_it_says_why(tmp_path: Path, capsys: pytest.CaptureF
     assert "through a pipe" in look_back(job, "-", Stopper()).why
     assert "labels came late" in learned(path, Settings("y", rule="implicit", delay=3))[1].why
     three = write(tmp_path / "three.csv", [[float(t)] for t in range(30)], ["a", "b", "c"] * 10)
-    assert "more than two classes" in learned(three, Settings("y", rule="implicit"))[1].why
+    assert "this loss has none" in learned(three, Settings("y", rule="svb", loss="hinge"))[1].why
+    monkeypatch.setattr(module, "MOST_WORK", 100)
+    assert "30 rows with 6 weights" in learned(three, Settings("y", rule="implicit"))[1].why
     interrupted = Stopper()
     interrupted(2)
     assert "interrupted" in look_back(job, str(path), interrupted).why

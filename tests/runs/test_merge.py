@@ -121,10 +121,12 @@ def test_several_classes_merge_class_by_class(tmp_path: Path, monkeypatch: pytes
     (tmp_path / "rows.csv").write_text("\n".join(["a,b,sold", *lines]) + "\n")
     shards = [run("a.ovi", "--rows", ":40"), run("b.ovi", "--rows", "40:", "--prepare-like", "a.ovi")]
     merged = merge("a.ovi", "b.ovi").state
-    assert len(merged.each) == 3
-    for own, *theirs in zip(merged.each, *(job.state.each for job in shards), strict=True):
+    assert len(merged.by_class()) == 3
+    for own, *theirs in zip(merged.by_class(), *(job.state.by_class() for job in shards), strict=True):
         np.testing.assert_allclose(own.std**-2.0, sum(state.std**-2.0 for state in theirs) - 1.0, rtol=1e-12)
-    np.testing.assert_allclose(merged.coupled, sum(job.state.coupled for job in shards))
+    np.testing.assert_allclose(merged.inner.coupled, sum(job.state.inner.coupled for job in shards))
+    assert merged.covered.count == 90
+    assert merged.coverage == pytest.approx(sum(job.state.coverage * job.state.covered.count for job in shards) / 90)
 
 
 def test_merged_shards_predict_about_as_well_as_one_run(shop: Path) -> None:
@@ -191,7 +193,7 @@ def test_defaults_merge_learner_by_learner(shop: Path) -> None:
     two = run("two.ovi", "--rows", "40:70", "--prepare-like", "one.ovi", rule="auto")
     merged = merge("one.ovi", "two.ovi")
     assert merged.state.count == 70
-    pool, parts = merged.state.pooled, [job.state.pooled for job in (one, two)]
+    pool, parts = merged.state.inner.pooled, [job.state.inner.pooled for job in (one, two)]
     np.testing.assert_allclose(pool.losses, sum(part.losses for part in parts))
     assert pool.weights.sum() == pytest.approx(1.0)
     assert main(["predict", "merged.ovi", "rows.csv"]) == 0

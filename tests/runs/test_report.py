@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from helpers.report_runs import classes_run, numbers_run
+from helpers.report_runs import classes_run, numbers_run, scored
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -32,7 +32,9 @@ from onlinevi.runs.report.results import (
     RegretCurve,
     Results,
     Risk,
+    SetsCurve,
 )
+from onlinevi.runs.report.scored import Alarms, MovedColumn, OneAlarm
 
 EVIL = '</script><script>alert(1)</script><img src=x onerror="alert(2)">&amp;\u2028$x$%{y}'
 RUNS = {"classes": classes_run, "numbers": numbers_run}
@@ -40,7 +42,7 @@ RUNS = {"classes": classes_run, "numbers": numbers_run}
 
 def everything_evil() -> Results:
     """A run whose every text comes from an enemy."""
-    run = classes_run()
+    run = scored([EVIL, EVIL])
     posterior, names = run.posterior, [f"{EVIL} {k}" for k in range(30)]
     assert posterior is not None
     assert run.summary is not None
@@ -53,7 +55,9 @@ def everything_evil() -> Results:
         head=replace(run.head, command=EVIL, started=EVIL, version=EVIL, source=source, task=task, settings={EVIL: EVIL}),
         summary=replace(run.summary, bad_rows=bad),
         posterior=replace(posterior, names=names),
-        data=[replace(column, name=EVIL, kind=EVIL) for column in run.data],
+        data=[replace(column, name=EVIL, kind=EVIL, holds=EVIL) for column in run.data],
+        certificate=EVIL,
+        without_posterior=EVIL,
     )
 
 
@@ -122,7 +126,7 @@ def test_a_bad_document_is_refused_by_place(change: dict, complaint: str) -> Non
 def test_no_text_of_the_data_becomes_a_tag() -> None:
     elements = Elements(page(everything_evil(), "var Plotly;"))
     scripts = [attributes for tag, attributes in elements.found if tag == "script"]
-    assert scripts == [{"type": "application/json", "id": "figures"}, {}, {}]
+    assert scripts == [{"type": "application/json", "id": "figures"}, {}, {}, {}]
     assert elements.scripts[1] == "var Plotly;"
     assert not any("alert" in script for script in elements.scripts[1:])
     assert not any(tag == "img" for tag, _ in elements.found)
@@ -148,7 +152,7 @@ def test_nothing_is_loaded_from_elsewhere(name: str) -> None:
 
 
 def test_a_library_cannot_end_its_script() -> None:
-    assert len(Elements(page(classes_run(), 'var a = "</script>";')).scripts) == 3
+    assert len(Elements(page(classes_run(), 'var a = "</script>";')).scripts) == 4
 
 
 def test_only_the_head_is_needed() -> None:
@@ -167,6 +171,78 @@ def test_many_columns_are_cut() -> None:
     assert sum(word.endswith(" of many") for word in words) == 200
 
 
+def test_metrics_are_told_beside_what_needs_no_model() -> None:
+    run = scored(["cat", "dog", "owl"])
+    assert [chart.name for chart in charts_of(run)][:1] == ["compared"]
+    chart = charts_of(run)[0]
+    assert [line.name for line in chart.lines] == ["this model", "always the same", "same as last time"]
+    words = Elements(page(run, "")).words
+    assert words[words.index("metric") :][:5] == ["metric", "all rows", "last 100", "always the same", "same as last time"]
+    assert words[words.index("log loss") :][:5] == ["log loss", "0.4", "0.4", "0.7", "0.7"]
+    assert "a sentence." in " ".join(words)
+    numbers = page(scored(["a"], numbers=True), "")
+    assert "RMSE" in numbers
+    assert "chart-residuals" in numbers
+
+
+def test_alarms_are_told_with_what_moved() -> None:
+    run = scored(["cat", "dog"])
+    assert "Did the stream change?" not in page(run, "")
+    assert "No alarm rang" in page(replace(run, alarms=Alarms(0.01, 0, [])), "")
+    moved = [MovedColumn(EVIL, 0.0, 2.0, 1.5)]
+    rang = replace(run, alarms=Alarms(0.01, 70, [OneAlarm(2050, 2000, 41.8, 0.17, 0.66, moved)]))
+    text = page(rang, "")
+    assert "An alarm rang 70 times" in text
+    assert "The last 1 are shown" in text
+    words = Elements(text).words
+    assert words[words.index("2,000") :][:4] == ["2,000", "41.8", "17 %", "66 %"]
+    assert all(script.count("alert(1)") == 0 for script in Elements(text).scripts[1:]), "names are no scripts"
+
+
+def test_few_classes_are_a_table_and_of_many_the_mistakes_are_told() -> None:
+    few = page(scored(["cat", "dog"]), "")
+    assert few.count('class="right"') == few.count('class="wrong"') == 2
+    many = Elements(page(scored([f"c{k}" for k in range(20)]), "")).words
+    told = many[many.index("The commonest mistakes among 20 classes.") : many.index("Rows left out")]
+    assert told[1:4] == ["was", "taken for", "rows"]
+    assert told[6::3][:12] == ["2"] * 12, "as many as are shown, the most first"
+
+
+def test_columns_are_shown_with_their_uncertainty_and_none_is_more_than_all() -> None:
+    run = scored(["a", "b"])
+    (chart,) = [chart for chart in charts_of(run) if chart.name == "importance"]
+    assert chart.y.names == ("b column", "a column"), "the most above"
+    np.testing.assert_allclose(chart.points[0].x, [45.0, 45.0])
+    np.testing.assert_allclose(chart.points[0].across, [20.0, 20.0])
+    assert run.importance is not None
+    unsure = replace(run, importance=replace(run.importance, std=[9.0, 9.0]))
+    (chart,) = [chart for chart in charts_of(unsure) if chart.name == "importance"]
+    assert chart.x.high < 104.0
+
+
+@pytest.mark.parametrize("count", [3, 40, 5_000])
+def test_no_line_leaves_its_frame(count: int) -> None:
+    rng = np.random.default_rng(count)
+    steps = np.arange(1.0, count + 1.0)
+    losses = rng.exponential(size=count) * np.where(steps < 30, 20.0, 1.0)
+    wide = 1000.0 / steps + 5.0
+    held = np.cumsum(rng.random(count) < 0.9) / steps
+    curve = LossCurve(steps.tolist(), losses.tolist(), (np.cumsum(losses) / steps).tolist())
+    numbers = CoverageCurve(steps.tolist(), held.tolist(), 0.9, wide.tolist())
+    sets = SetsCurve(steps.tolist(), held.tolist(), 0.9, (wide / 10.0).tolist(), np.clip(1.3 * held, 0.0, 1.0).tolist())
+    run = replace(scored(["a", "b"]), trace=curve, calibration=numbers, sets=sets)
+    charts = [chart for chart in charts_of(run) if chart.name in ("loss", "coverage", "width", "sets", "set-size")]
+    assert len(charts) == 5
+    for chart in charts:
+        for line in chart.lines:
+            assert chart.x.low <= min(line.steps) <= max(line.steps) <= chart.x.high
+            assert chart.y.low <= np.nanmin(chart.y.shown(line.values))
+            assert np.nanmax(chart.y.shown(line.values)) <= chart.y.high
+        assert max(max(line.steps) for line in chart.lines) == count
+    (width,) = [chart for chart in charts if chart.name == "width"]
+    assert width.x.low <= max(50.0, count / 50.0)
+
+
 def test_empty_parts_draw_nothing() -> None:
     empty = {"steps": [], "certified": [], "coverage": [], "target": 0.9, "loss": [], "average_loss": [], "names": []}
     empty |= {"mean": [], "std": [], "rows_per_second": []}
@@ -180,7 +256,7 @@ def test_empty_parts_draw_nothing() -> None:
 TASK = {"kind": "classes", "target": "t", "sentence": "s"}
 
 
-def test_a_run_of_one_row_is_drawn() -> None:
+def test_of_one_row_nothing_is_drawn_that_needs_a_course() -> None:
     one = LossCurve([1.0], [0.7], [0.7])
     run = replace(
         classes_run(),
@@ -190,7 +266,7 @@ def test_a_run_of_one_row_is_drawn() -> None:
         calibration=CoverageCurve([1.0], [math.nan], 0.9, [math.inf]),
     )
     json.dumps(run.to_json(), allow_nan=False)
-    assert [chart.name for chart in charts_of(run)] == ["loss", "regret", "posterior", "coverage", "width", "throughput"]
+    assert [chart.name for chart in charts_of(run)] == ["throughput"]
     assert "NaN" not in page(run, "")
 
 
@@ -199,7 +275,10 @@ def test_the_headline_says_how_well_and_how_surely() -> None:
     assert "569 rows" in said
     assert "right for 96.7 %" in said
     assert "no fixed model of its kind would have beaten it by more than 0.0962 a row" in said
-    assert "meant to hold the answer 90 % of the time; it held 89.9 %" in " ".join(headline(numbers_run()))
+    numbers = numbers_run()
+    assert isinstance(numbers.calibration, CoverageCurve)
+    held = percent(numbers.calibration.coverage[-1])
+    assert f"meant to hold the answer 90 % of the time; it held {held} of the time" in " ".join(headline(numbers))
 
 
 def test_the_headline_does_not_boast() -> None:
@@ -283,7 +362,7 @@ def opened(path: Path, folder: Path) -> tuple[Elements, list[str]]:
 @pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine: install chromium to see the report drawn")
 def test_a_browser_draws_every_chart(tmp_path: Path) -> None:
     pytest.importorskip("plotly", reason='plotly is missing: pip install "onlinevi[report]"')
-    for name, run in {"evil": everything_evil(), "numbers": numbers_run()}.items():
+    for name, run in {"evil": everything_evil(), "numbers": scored(["a", "b"], numbers=True)}.items():
         path = write_report(run.to_json(), tmp_path / f"{name}.html")
         assert path.stat().st_size < 6_000_000
         elements, console = opened(path, tmp_path / "profile")

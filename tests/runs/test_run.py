@@ -65,7 +65,7 @@ def test_labels_that_come_late_are_learned_late(tmp_path: Path) -> None:
         assert found[t]["probability"] == pytest.approx(float(ovi.Logistic().probability(mean, spread)), rel=1e-9)
         assert found[t]["loss"] == pytest.approx(float(ovi.Logistic()(y[t], mean).value), rel=1e-12)
     job = load_job(tmp_path / "out" / "model.ovi")
-    assert (job.metrics.count, job.state.count, len(job.waiting)) == (60, 60 - delay, delay)
+    assert (job.metrics.count, job.state.count, len(job.late.rows)) == (60, 60 - delay, delay)
 
 
 def test_numbers_by_the_default_with_intervals(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -109,9 +109,10 @@ def test_effort_and_lags_reach_the_default(tmp_path: Path, capsys: pytest.Captur
     call = ["run", str(tmp_path / "rows.csv"), "--target", "sold", "--checkpoint", str(tmp_path / "model.ovi")]
     assert main([*call, "--effort", "light", "--lags", "1"]) == 0
     job = load_job(tmp_path / "model.ovi")
-    assert isinstance(job.learner, ovi.Auto)
-    assert (job.learner.effort, job.learner.lags) == ("light", 1)
-    assert [type(own).__name__ for own in job.state.pooled.learners].count("LagState") == 1
+    auto = job.learner.inner  # type: ignore[attr-defined]
+    assert isinstance(auto, ovi.Auto)
+    assert (auto.effort, auto.lags) == ("light", 1)
+    assert [type(own).__name__ for own in job.state.inner.pooled.learners].count("LagState") == 1
     capsys.readouterr()
     assert main(["info", str(tmp_path / "model.ovi")]) == 0
     assert "effort light, lags 1 labels" in capsys.readouterr().out
@@ -191,8 +192,14 @@ def test_info_and_report_tell_of_a_run(rows: Path, tmp_path: Path, capsys: pytes
     assert main(["info", str(out / "model.ovi")]) == 0
     printed = capsys.readouterr().out
     assert sure["sentence"] in printed
+    assert re.search(r"How much each column matters.*\n  a +\d+\.\d % ± \d", printed)
     assert len(printed.splitlines()) < 40
     document = json.loads((out / "run.json").read_text())
+    mattering = document["importance"]
+    assert sorted(mattering["names"]) == ["a", "b", "town"], "the features of a category are one column"
+    assert mattering["value"] == sorted(mattering["value"], reverse=True)
+    assert sum(mattering["value"]) == pytest.approx(1.0)
+    assert [one["name"] for one in facts["importance"]] == mattering["names"]
     assert document["posterior"]["steps"][-1] <= ROWS
     assert 32 <= len(document["posterior"]["steps"]) <= 64
     assert document["trace"]["steps"][-1] == ROWS
@@ -234,5 +241,5 @@ def test_progress_is_one_line(rows: Path, capsys: pytest.CaptureFixture[str]) ->
         run.go(Stopper(), ticker)
         ticker.end()
     line = capsys.readouterr().err
-    assert re.match(r"\r[\d,]+ rows, \d+ % read, \d+ s to go, average loss 0\.\d+, [\d,]+ a second", line)
+    assert re.match(r"\r *\d+ % [━─]* ?[\d,]+ rows, [\d,]+ a second, average loss 0\.\d+", line)
     assert "\n" not in line

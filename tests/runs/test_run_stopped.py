@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from helpers.run_files import OF_A_PIPE, ROWS, told, write_rows
 
@@ -55,11 +56,33 @@ def write_real_rows(path: Path) -> None:
     path.write_text("\n".join(lines) + "\n")
 
 
+def write_labels_apart(rows: Path) -> list[str]:
+    """The labels into a file of their own, of which some come late, some twice and some never; the options that this needs."""
+    rng, labels = np.random.default_rng(0), []
+    head, *lines = rows.read_text().splitlines()[:2001]
+    kept = [f"number,{head.rpartition(',')[0]}"]
+    for number, line in enumerate(lines):
+        row, _, label = line.rpartition(",")
+        kept.append(f"{number},{row}" if "," in row else line)
+        if "," not in row:
+            continue
+        labels += [(number + int(rng.integers(0, 90)), number, label) for _ in range(int(rng.choice([0, 1, 1, 1, 2])))]
+    labels[300:303] = [(time, number, "") for time, number, _ in labels[300:303]]
+    rows.write_text("\n".join(kept) + "\n")
+    path = rows.with_name("labels.csv")
+    told = "".join(f"{time},{number},{label}\n" for time, number, label in sorted(labels))
+    path.write_text(f"when,number,sold\n{told}")
+    by_key = ["--labels", str(path), "--key", "number", "--time", "number,when", "--within", "60s", "--otherwise", "no"]
+    return [*by_key, "--classes", "no,yes"]
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="has no fork")
-def test_a_run_killed_many_times_ends_with_the_same_bits(tmp_path: Path) -> None:
+@pytest.mark.parametrize("apart", [False, True], ids=["labels in the rows", "labels by key"])
+def test_a_run_killed_many_times_ends_with_the_same_bits(apart: bool, tmp_path: Path) -> None:
     """Kills fall into reading, learning, saving and looking back; ``killed.py`` runs, kills and counts."""
     rows, whole, broken = tmp_path / "rows.csv", tmp_path / "whole", tmp_path / "broken"
     write_real_rows(rows)
+    more = write_labels_apart(rows) if apart else []
     call = [
         sys.executable,
         str(Path(__file__).parents[1] / "helpers" / "killed.py"),
@@ -67,6 +90,7 @@ def test_a_run_killed_many_times_ends_with_the_same_bits(tmp_path: Path) -> None
         str(whole),
         str(broken),
         str(KILLS),
+        *more,
     ]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path), "OPENBLAS_NUM_THREADS": "1"}
     done = subprocess.run(call, capture_output=True, text=True, env=environment)
@@ -79,14 +103,18 @@ def test_a_run_killed_many_times_ends_with_the_same_bits(tmp_path: Path) -> None
     )
     assert bits == others
     extra["left_out"]["file"] = again["left_out"]["file"] = None
+    for one in (extra, again):
+        if apart:  # bytes that were read ahead are no part of what is known
+            one["late"]["position"] = one["late"]["position"][1]
     assert extra == again
     assert notes["predictions"]["bytes"] == other_notes["predictions"]["bytes"]
     for name in ("said.csv", "bad.ndjson"):
         assert (whole / name).read_bytes() == (broken / name).read_bytes()
-    assert len((whole / "bad.ndjson").read_text().splitlines()) == 4
+    assert len((whole / "bad.ndjson").read_text().splitlines()) == (5 if apart else 4)
     documents = [json.loads((folder / "run.json").read_text()) for folder in (whole, broken)]
     for document in documents:
-        assert document["hindsight"] is not None
+        assert (document["hindsight"] is None) == apart
+        assert not apart or document["summary"]["late"]["rows"]["labelled"] > 1000
         assert all(speed > 0.0 for speed in document.pop("throughput")["rows_per_second"])
         for part, name in (("summary", "seconds"), ("summary", "rows_per_second"), ("head", "started"), ("head", "command")):
             del document[part][name]
@@ -131,10 +159,10 @@ def test_a_bad_row_among_those_that_wait_stops_once(tmp_path: Path, monkeypatch:
     call = ["run", str(path), "--target", "sold", "--rule", "implicit", "--delay", "5", "--resume", "--out", str(tmp_path)]
     learn = Learner.update_many
 
-    def refuse_row_40(learner: Any, state: Any, X: Any, y: Any) -> Any:
+    def refuse_row_40(learner: Any, state: Any, X: Any, y: Any, weights: Any = None) -> Any:
         if state.count == 40 and not passed:
             raise ovi.BadRow(0, "not this one")
-        return learn(learner, state, X, y)
+        return learn(learner, state, X, y, weights=weights)
 
     passed: list[bool] = []
     monkeypatch.setattr(Learner, "update_many", refuse_row_40)
@@ -144,7 +172,7 @@ def test_a_bad_row_among_those_that_wait_stops_once(tmp_path: Path, monkeypatch:
     passed.append(True)
     assert main(call) == 0
     ended = load_job(tmp_path / "model.ovi")
-    assert (ended.metrics.count, ended.state.count, len(ended.waiting)) == (100, 95, 5)
+    assert (ended.metrics.count, ended.state.count, len(ended.late.rows)) == (100, 95, 5)
 
 
 def test_what_does_not_fit_a_checkpoint_is_refused(rows: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -163,7 +191,10 @@ def test_a_signal_while_rows_are_awaited_ends_the_run_with_what_is_known(rows: P
         said = tmp_path / f"said{number}.csv"
         environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
         with subprocess.Popen(
-            [*call, "--predictions", str(said), "--every", "1"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment
+            [*call, "--predictions", str(said), "--every", "1000"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env=environment,
         ) as running:
             assert running.stdin is not None
             running.stdin.write(rows.read_bytes())

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import re
 import sys
-from collections import deque
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from onlinevi.data import Position, Schema
-from onlinevi.learners import CheckpointError, Learner, Saved, load, pack, save, unpack
-from onlinevi.runs.job import Job, Origin, Waiting
+from onlinevi.learners import CheckpointError, Learner, Saved, load, pack, save, unpack, with_sets
+from onlinevi.runs.job import Job, Origin
+from onlinevi.runs.late import KeptRow, WaitingRow, rows_to_json
 from onlinevi.runs.rejected import Rejected
 from onlinevi.runs.settings import Settings
 from onlinevi.runs.shapes import check_run
+from onlinevi.runs.weights import ClassWeights
 
 KEY = "onlinevi job"
 VERSION = 1
@@ -44,10 +45,12 @@ def _extra(job: Job) -> dict[str, Any]:
         "merged": [origin.to_json() for origin in job.merged],
         "account": job.metrics.to_json(),
         "moments": job.snapshots.to_json(),
+        "alarms": job.alarms.to_json(),
         "joins": job.joins,
         "clock": job.clock.to_json(),
         "left_out": job.rejected.to_json(),
-        "waiting": [[late.number, _row(late.X), late.y.tolist()] for late in job.waiting],
+        "late": None if job.late is None else job.late.to_json(),
+        "class_totals": job.class_weights.totals.tolist(),
         "notes": job.notes,
     }
 
@@ -84,29 +87,24 @@ def _restored(learner: Learner[Any], state: Any, extra: dict[str, Any], bad_rows
     # Files from before a run looked back: as if all columns had been there from the start, which a replay checks.
     job.first_schema = Schema.from_json(extra.get("first_schema") or extra["schema"])
     job.joins = extra.get("joins", [[0, state.inputs.dim]])
-    job.learner, job.state = learner, state
+    # Files from before there were sets: these begin where the run goes on.
+    job.learner, job.state = with_sets(learner, job.settings.coverage, state)
     job.prepared_by = state.inputs if job.settings.prepare_like is not None else None
     job.position = None if extra["position"] is None else Position.from_json(extra["position"])
     job.before = tuple(map(Origin.from_json, extra.get("before", ())))
     job.merged = tuple(map(Origin.from_json, extra.get("merged", ())))
     job.metrics.restore(extra["account"])
     job.snapshots.restore(extra["moments"])
+    if "alarms" in extra:
+        job.alarms.restore(extra["alarms"])
+    else:
+        job.alarms.since = job.metrics.count
     if "clock" in extra:
         job.clock.restore(extra["clock"])
-    job.waiting = deque(Waiting(number, _matrix(row), np.array(y)) for number, row, y in extra["waiting"])
+    if job.late is not None:
+        job.late.restore(extra["late"] if extra.get("late") is not None else _late_as_it_was(extra["waiting"]))
+    job.class_weights = ClassWeights(job.settings.class_weight, extra.get("class_totals", ()))
     job.notes = extra["notes"]
-    return job
-
-
-def job_after(path: Path, settings: Settings, rejected: Rejected) -> Job:
-    """A run that has learned what another one has, and goes on with the rows of another source; its sums go on too."""
-    job = load_job(path)
-    if any(leaf.without_sums for leaf in job.state.leaves()):
-        raise ValueError(f"{path} is a merge by an earlier version, which kept no sums to go on with: merge its shards again")
-    job.before, job.merged, job.position = job.origins, (), None
-    job.settings, job.notes = settings, {}
-    rejected.go_on(job.rejected)
-    job.rejected = rejected
     return job
 
 
@@ -122,15 +120,13 @@ def _check_imported(settings: dict[str, Any]) -> None:
                 )
 
 
-def _row(X: Any) -> Any:
-    """One row as JSON, which has no NaN."""
-    if hasattr(X, "tocsr"):
-        return {"width": X.shape[1], "at": X.indices.tolist(), "values": _values(X.data)}
-    return _values(X[0])
-
-
-def _values(values: Any) -> list[float | None]:
-    return [None if value != value else value for value in values.tolist()]
+def _late_as_it_was(waiting: list[Any]) -> dict[str, Any]:
+    """The rows that waited in a file of the first versions: number, row, label, and perhaps weight, of each."""
+    rows = [
+        (number, WaitingRow(number, came, np.nan, KeptRow.of(_matrix(row)), float(y[0]), *(weights[0] for weights in more)))
+        for came, (number, row, y, *more) in enumerate(waiting)
+    ]
+    return {"came": len(rows), "rows": rows_to_json(rows)}
 
 
 def _matrix(row: Any) -> Any:

@@ -6,20 +6,22 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
-from onlinevi.data import BadInput, Batch, Encoded, Position, Schema, Stream, encode, first_look, open_stream
+from onlinevi.data import BadInput, Batch, Encoded, Follow, Position, Schema, Stream, encode, first_look, open_stream
 from onlinevi.engine import Vector
-from onlinevi.runs.job import Job, begin
-from onlinevi.runs.metrics import LOSS, STEP, certified_regret
+from onlinevi.runs.job import Job
+from onlinevi.runs.metrics import LOSS, STEP, Measured, certified_regret
 from onlinevi.runs.rejected import Rejected
 from onlinevi.runs.report.document import to_plain
+from onlinevi.runs.report.measures import BASELINES
 from onlinevi.runs.results import results_of
 from onlinevi.runs.run import Ended, Stopper
 from onlinevi.runs.settings import Settings
+from onlinevi.runs.widths import begin
 
 
 @dataclass(frozen=True)
@@ -43,6 +45,10 @@ class Standing:
     """Whether it could not play to the end: its loss is then of fewer rows, if of any."""
     why: str | None = None
     """Why it is out, or refused a row first, in words."""
+    metrics: dict[str, float] = field(default_factory=dict)
+    """By their names, the most telling first."""
+    recent: dict[str, float] = field(default_factory=dict)
+    """The same over the last rows, where there were more."""
 
 
 class Entrant:
@@ -84,11 +90,13 @@ class Entrant:
             average_loss=job.metrics.average_loss,
             error_rate=1.0 - job.metrics.hit_rate if classes and known else None,
             coverage=None if classes or not known else job.metrics.hit_rate,
-            certified_regret=certified_regret(job.state) if known and not job.settings.delay else None,
+            certified_regret=certified_regret(job.state) if known and not job.settings.late else None,
             seconds=self.seconds,
             refused=rejected.count,
             out=self.ended is not None,
             why=self.ended or first,
+            metrics=job.metrics.scores.so_far().learner if known else {},
+            recent=_lately(job).learner,
         )
 
     @property
@@ -105,7 +113,14 @@ class Comparison:
     """
 
     def __init__(
-        self, settings: Settings, rules: Sequence[str], source: str, *, family: str | None = None, bad_rows: str = "stop"
+        self,
+        settings: Settings,
+        rules: Sequence[str],
+        source: str,
+        *,
+        family: str | None = None,
+        bad_rows: str = "stop",
+        follow: Follow | None = None,
     ) -> None:
         self.unfit: dict[str, str] = {}
         """Rules that cannot play at all, and why."""
@@ -127,6 +142,7 @@ class Comparison:
                     bad=self.rejected,
                     skip_rows=settings.first_row,
                     end_row=settings.end_row,
+                    follow=follow,
                     **settings.reading,
                 )
             )
@@ -153,6 +169,9 @@ class Comparison:
         return "end", None
 
     def _take(self, batch: Batch, position: Position) -> None:
+        if not len(batch):
+            self.rejected.settle(position.rows)
+            return
         try:
             self.schema, rows = encode(self.schema, batch, self.rejected)
         except BadInput as stopped:
@@ -198,6 +217,8 @@ class Comparison:
                 "bad_rows": self.rejected.count,
                 "cells_as_missing": self.rejected.as_missing,
                 "stopped": ended,
+                "baselines": _without_model(self.leader.job.metrics.scores.so_far()),
+                "recent_baselines": _without_model(_lately(self.leader.job)),
                 "rules": [asdict(standing) | {"curve": parts.get(standing.rule)} for standing in self.standings],
             }
         )
@@ -209,3 +230,14 @@ class Comparison:
     def __exit__(self, *_: object) -> None:
         self.stream.close()
         self.rejected.close()
+
+
+def _lately(job: Job) -> Measured:
+    """The metrics of the last rows; none where there were no others."""
+    lately = job.metrics.scores.lately()
+    return lately if lately.events < job.metrics.count else Measured(0, {})
+
+
+def _without_model(scored: Measured) -> dict[str, dict[str, float]]:
+    """What needs no model has in the same metrics, by its name."""
+    return {name: getattr(scored, who) for who, name in BASELINES.items()} if scored.events else {}

@@ -8,7 +8,6 @@ from dataclasses import fields, replace
 from typing import Any
 
 from onlinevi.data import Schema
-from onlinevi.learners import Plan
 from onlinevi.runs.job import Job
 from onlinevi.runs.rejected import FIRST
 
@@ -33,10 +32,10 @@ def merge_jobs(jobs: Mapping[str, Job]) -> Job:
 
 
 def add_accounts(merged: Job, shards: Iterable[Job]) -> None:
-    """Add what is told of the rows of shards: totals, bins of probabilities, and rows left out."""
+    """Add what is told of the rows of shards: totals, metrics, and rows left out."""
     for job in shards:
-        merged.metrics.totals = merged.metrics.totals + job.metrics.totals
-        merged.metrics.bins = merged.metrics.bins + job.metrics.bins
+        merged.class_weights = merged.class_weights.with_those_of(job.class_weights)
+        merged.metrics.add_up(job.metrics)
         merged.rejected.count += job.rejected.count
         merged.rejected.reasons.update(job.rejected.reasons)
         merged.rejected.first += job.rejected.first[: FIRST - len(merged.rejected.first)]
@@ -55,8 +54,9 @@ def _check_alike(names: str, one: Job, other: Job) -> None:
     ours, its = one.state.leaves(), other.state.leaves()
     parts: list[tuple[Any, Any]] = [(one.settings.rule, other.settings.rule)]
     for plan, other_plan in ((leaf.plan, its_leaf.plan) for leaf, its_leaf in zip(ours, its, strict=False)):
-        parts += [(getattr(plan, part.name), getattr(other_plan, part.name)) for part in fields(Plan)]
-    parts.append((one.settings.coverage, other.settings.coverage))
+        names_of = [part.name for part in fields(plan) if part.name not in plan.grows_by]
+        parts += [(getattr(plan, name), getattr(other_plan, name, None)) for name in names_of]
+    parts += [(getattr(one.settings, name), getattr(other.settings, name)) for name in ("coverage", "cost", "abstain")]
     if differing := [pair for pair in parts if pair[0] != pair[1]]:
         first, second = differing[0]
         raise ValueError(f"{names} have not the same learner and prior, {first} and {second}: run both alike")

@@ -20,7 +20,9 @@ def promised_regret(job: Job) -> Callable[[int], float] | None:
     features nothing is said.
     """
     leaf = None if job.state is None else job.state.alone()
-    if leaf is None or job.settings.delay or job.had_missing or job.state.space is not None:
+    if leaf is None or job.learner.several or job.settings.late or job.settings.weighs:
+        return None
+    if job.had_missing or job.state.space is not None:
         return None
     plan, squash = leaf.plan, job.learner.inputs.squash
     if squash is None or not math.isfinite(plan.loss.lipschitz):
@@ -33,9 +35,10 @@ def risk_of(job: Job, belief: PacBayes | None = None) -> Risk | None:
     """The bounds of a run for classes, with that of its belief where its rows were looked at again; None without any.
 
     The guesses were made before their rows were seen, so that their errors need no second look. It is not so known of a run
-    that went on from a model, whose rows may be the same, and of shards.
+    that went on from a model, whose rows may be the same, and of shards. Where rows of weight 0 are not counted, those that
+    are may be others than new ones.
     """
-    if job.kind != "classes" or not job.metrics.count or job.before or job.merged:
+    if job.kind != "classes" or not job.metrics.count or job.before or job.merged or job.settings.may_leave_out:
         return None
     guesses = float(tempered_bound(1.0 - job.metrics.hit_rate, 0.0, job.metrics.count, DELTA))
     if belief is None:

@@ -11,8 +11,9 @@ import numpy as np
 from onlinevi.data import Batch, Skip, Stream, encode, open_stream
 from onlinevi.engine import Vector
 from onlinevi.learners import BadRow, InputState
-from onlinevi.runs.job import Job, joined, widened
+from onlinevi.runs.job import Job
 from onlinevi.runs.run import Stopper
+from onlinevi.runs.widths import joined, widened
 
 
 class NotAgain(ValueError):
@@ -57,6 +58,8 @@ def _prepared(job: Job, stream: Stream, stopper: Stopper) -> Iterator[tuple[Inpu
     state = InputState.start(0) if job.prepared_by is None else job.prepared_by
     while (batch := stopper.next(stream)) is not None:
         batch = _before(batch, end)
+        if not len(batch):
+            continue
         schema, rows = encode(schema, batch, Skip())
         assert rows.y is not None
         start = 0

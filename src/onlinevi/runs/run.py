@@ -5,29 +5,32 @@ from __future__ import annotations
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
-from dataclasses import fields
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import fields, replace
+from functools import partial
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, TypeVar
 
 import numpy as np
 
-from onlinevi.data import BadInput, Batch, Seen, Stream, first_look, open_stream
-from onlinevi.engine import Vector
-from onlinevi.learners import CheckpointError, Forecast
-from onlinevi.runs.checkpoint import job_after, load_job, save_job
+from onlinevi.data import Address, BadInput, Batch, Seen, Stream, open_stream
+from onlinevi.learners import CheckpointError
+from onlinevi.runs.begin import first_job, job_after
+from onlinevi.runs.checkpoint import load_job, save_job
 from onlinevi.runs.job import Job
+from onlinevi.runs.late import Merge
 from onlinevi.runs.places import Places
-from onlinevi.runs.predictions import Predictions, absent_columns, columns_of
+from onlinevi.runs.predictions import Layout, Predictions
 from onlinevi.runs.rejected import Rejected
+from onlinevi.runs.sent import PlaceOf, SentTable
 from onlinevi.runs.settings import Settings
 from onlinevi.runs.writers import ArrowTable, StandardOutput, TextFile, open_table
 
 Ended: TypeAlias = Literal["end", "interrupted", "bad row"]
-SAME_COLUMNS = ("target", "task", "missing", "keep", "drop", "max_categories", "hash_bits", "kinds", "decimal")
-"""The settings that make the columns of a run what they are."""
-
+How: TypeAlias = Ended | Literal["running"]
+"""How a run stands: ended, or going on."""
+T = TypeVar("T")
 Watch: TypeAlias = Callable[[Job, Stream], None]
 
 
@@ -54,18 +57,25 @@ class Stopper:
             raise Stopped
 
     def next(self, stream: Stream) -> Batch | None:
-        """The next batch; None at the end, or when told to stop."""
+        """The next step of a stream; None at the end, or when told to stop."""
         try:
             with self.waiting():
-                return None if self.code else next(stream, None)
+                return stream.step()
         except Stopped:
             return None
 
+    def until_stopped(self, turns: Iterator[T]) -> Iterator[T]:
+        """The same, up to where it is told to stop."""
+        with suppress(Stopped):
+            yield from turns
+
     @contextmanager
     def waiting(self) -> Iterator[None]:
-        """Where a signal raises ``Stopped``."""
+        """Where a signal raises ``Stopped``, as one does that has come before."""
         try:
             self._waiting = True
+            if self.code:
+                raise Stopped
             yield
         finally:
             self._waiting = False
@@ -106,6 +116,9 @@ class Run:
         before = self._checkpointed(settings) if resume else None
         if not resume and not overwrite:
             self._refuse_to_lose()
+        if (settings.wait is None) != (places.labels is None):
+            lacks = "a key by which they find their rows" if settings.wait is None else "a source of their own"
+            raise ValueError(f"labels that come by key need {lacks}: give both, --labels and --key")
         position = None if before is None else before.position
         rejected = Rejected(places.bad_rows) if before is None else before.rejected
         first = settings.first_row if position is None else 0
@@ -118,38 +131,45 @@ class Run:
                     skip_rows=first,
                     end_row=settings.end_row,
                     resume=position,
+                    follow=places.follow,
                     **settings.reading,
                 )
             )
+            rejected.place_of = self.stream.place
+            labels = self._open_labels(opened, settings, before, rejected)
             if before is None and after is not None:
                 self.job = job_after(after, settings, rejected)
             else:
-                self.job = before or self._started(settings, rejected)
+                self.job, self.columns = (
+                    (before, ()) if before is not None else first_job(settings, self.stream, rejected, labels)
+                )
             self.job.take_odd(rejected.odd)
             self.begun_with = self.job.metrics.count
             """Events that came before this call."""
-            self.stream.numbers |= self.job.schema.numbers
+            self.stream.numbers |= self.job.schema.numbers - {*places.asked.keep_columns}
             self.resumed = before is not None
+            self._merge = None if labels is None else Merge(self.job, self.stream, labels, places.every)
+            self._place_of: PlaceOf = self.stream.place
+            if self._merge is not None:
+                self._place_of = rejected.place_of = self._merge.rows.place
+                rejected.beside.place_of = self._merge.labels.feed.place
             self._table = self._open_predictions()
             opened.pop_all()  # from here on __exit__ closes them
-        self._saved_at = self.job.metrics.count
+        self._saved_at, self._saved_when = max(self.job.seen, settings.first_row), time.monotonic()
 
-    def _started(self, settings: Settings, rejected: Rejected) -> Job:
-        if settings.prepare_like is None:
-            seen = settings.first_rows(self.stream)
-            job = Job(settings, settings.schema(seen).taking_odd(rejected.odd), rejected=rejected)
-            self.columns = first_look(job.schema, seen)
-            return job
-        model = load_job(settings.prepare_like)
-        for name in SAME_COLUMNS:
-            was, now = getattr(model.settings, name), getattr(settings, name)
-            if was != now:
-                raise ValueError(f"{settings.prepare_like} was made with {name}={was!r}, not {now!r}: its columns are others")
-        job = Job(settings, model.schema, rejected=rejected)
-        job.prepared_by, job.begun_with = model.state.inputs, model.state.begun
-        if absent := absent_columns(job, self.stream):
-            raise ValueError(f"{self.places.source} lacks columns of {settings.prepare_like}: {', '.join(absent)}")
-        return job
+    def _open_labels(self, opened: ExitStack, settings: Settings, before: Job | None, rejected: Rejected) -> Stream | None:
+        """The source of labels, where they come by key; it goes on from where it was."""
+        if self.places.labels is None:
+            return None
+        late = None if before is None else before.late
+        stream = open_stream(
+            self.places.labels,
+            bad=rejected.beside,
+            resume=None if late is None else late.position,
+            follow=self.places.follow,
+            **settings.reading | {"names": None, "wants": settings.wants_of_labels},
+        )
+        return opened.enter_context(stream)
 
     def _checkpointed(self, settings: Settings) -> Job | None:
         """The job of the checkpoint; None before there is one, so that one call serves the first start and all others."""
@@ -184,32 +204,52 @@ class Run:
                 "starts anew"
             )
 
-    def _open_predictions(self) -> TextFile | ArrowTable | StandardOutput | None:
+    def _open_predictions(self) -> TextFile | ArrowTable | StandardOutput | SentTable | None:
         path, job = self.places.predictions, self.job
         if path is None:
             return None
-        table = open_table(path, columns_of(job.kind, labels=True), job.notes.get("predictions"))
-        predictions = Predictions(job.kind, lambda: job.class_names, table)
-
-        def on_rows(rows: Any, y: Vector, forecast: Forecast, loss: Vector) -> None:
-            predictions.add(rows, forecast, y, loss)
-
-        job.on_rows = on_rows
+        asked, wait, place = self.places.asked, job.settings.wait, job.notes.get("predictions")
+        if wait is not None and wait.key[0] not in asked.keep_columns:  # by which predictions are told apart, as labels are
+            asked = replace(asked, keep_columns=(wait.key[0], *asked.keep_columns))
+        layout = Layout(job, asked, self.stream, labels=wait is None, beside=job.notes.get("beside"))
+        job.notes["beside"] = dict(layout.beside)
+        columns = self._columns(layout, place)
+        table = SentTable(path, columns, self._place_of) if isinstance(path, Address) else open_table(path, columns, place)
+        job.beside, job.explains = tuple(layout.beside), layout.asked.explain
+        job.on_rows = Predictions(layout, table).add_learned
         return table
 
-    def go(self, stopper: Stopper, watch: Watch | None = None) -> tuple[Ended, BadInput | None]:
-        """To the end, to a bad row, or until stopped behind a batch; then the checkpoint is written."""
-        ended, why, begun = "end", None, time.monotonic()
-        spent, begun_with = self.job.seconds, self.job.metrics.count
+    def _columns(self, layout: Layout, place: Any) -> Mapping[str, str]:
+        """The columns of the predictions: a file that goes on has those that it had, whatever classes have joined since."""
+        job = self.job
+        if place is not None:
+            known: list[str] | None = job.notes.get("predicted")
+            layout.as_begun(known or ())
+            if known is not None and known != list(layout.columns):
+                raise ValueError(
+                    f"{self.places.predictions} has the columns {', '.join(known)}: resume with the same --keep-columns and "
+                    "--explain, or name another file"
+                )
+        job.notes["predicted"] = list(layout.columns)
+        return layout.columns
+
+    def go(
+        self, stopper: Stopper, watch: Watch | None = None, on_saved: Callable[[Job], object] | None = None
+    ) -> tuple[Ended, BadInput | None]:
+        """To the end, to a bad row, or until stopped behind a batch; then the checkpoint is written.
+
+        ``watch`` is called behind each batch, ``on_saved`` behind each checkpoint on the way.
+        """
+        ended, why, begun_with = "end", None, self.job.metrics.count
         try:
             self.job.notes["ended"] = "interrupted"  # as far as a checkpoint on the way knows
-            while (batch := stopper.next(self.stream)) is not None:
-                self.job.take(batch, self.stream.position)
-                if self.stream.live:  # whoever reads along must not wait for the next rows
+            for _ in self._taken(stopper):
+                if self._live:  # whoever reads along must not wait for the next rows
                     self._flush()
-                self.job.clock.add(np.array([[self.job.metrics.count, spent + time.monotonic() - begun]]))
-                if self.job.metrics.count - self._saved_at >= self.places.every:
+                if self._is_due() and self.job.state is not None:
                     self._save()
+                    if on_saved is not None:
+                        on_saved(self.job)
                 if watch is not None:
                     watch(self.job, self.stream)
             ended = "interrupted" if stopper.code else "end"
@@ -226,6 +266,34 @@ class Run:
             self._table.finish()
         return ended, why  # type: ignore[return-value]
 
+    def _taken(self, stopper: Stopper) -> Iterator[None]:
+        """Batch by batch, what is learned."""
+        if self._merge is None:
+            batches = iter(partial(stopper.next, self.stream), None)
+            return self.job.timed(turn for batch in batches for turn in self._parts(batch))
+        return self.job.timed(stopper.until_stopped(self._merge.turns(stopper.waiting)))
+
+    def _parts(self, batch: Batch) -> Iterator[Callable[[], None]]:
+        """A batch in parts, of which none reaches beyond where a checkpoint is due."""
+        start, position = 0, self.stream.position
+        while (due := self._saved_at + self.places.every) < batch.end:
+            stop = max(int(np.searchsorted(batch.rows, due)), start + 1)
+            if stop >= len(batch):
+                break
+            yield partial(self.job.take, batch.slice(start, stop), position._replace(rows=int(batch.rows[stop])))
+            start = stop
+        yield partial(self.job.take, batch.slice(start, len(batch)), position)
+
+    @property
+    def _live(self) -> bool:
+        """Whether what comes may pause."""
+        return self.stream.live or (self._merge is not None and self._merge.labels.feed.stream.live)
+
+    def _is_due(self) -> bool:
+        """Whether there is to be a checkpoint."""
+        rows, seconds = self.job.seen - self._saved_at, time.monotonic() - self._saved_when
+        return rows >= self.places.every or (rows > 0 and seconds >= self.places.every_seconds)
+
     def _flush(self) -> None:
         self.job.rejected.flush()
         if self._table is not None:
@@ -237,13 +305,13 @@ class Run:
             self.job.notes["predictions"] = self._table.place()
         if self.places.checkpoint is not None:
             save_job(self.places.checkpoint, self.job)
-        self._saved_at = self.job.metrics.count
+        self._saved_at, self._saved_when = self.job.seen, time.monotonic()
 
     def __enter__(self) -> Run:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.stream.close()
+        (self.stream if self._merge is None else self._merge).close()
         self.job.rejected.close()
         if self._table is not None:
             self._table.close()

@@ -9,27 +9,36 @@ from dataclasses import asdict, dataclass, field, is_dataclass
 from typing import Any, Literal, cast
 
 from onlinevi.beliefs import Family
-from onlinevi.data import FIRST_LOOK, MOST_CLASSES, Batch, Columns, Kind, Schema, Stream, Task, named_classes
+from onlinevi.data import FIRST_LOOK, MOST_CLASSES, Batch, Columns, Kind, Schema, Stream, Task, arrow, named_classes
 from onlinevi.engine import look_up
 from onlinevi.learners import (
     Auto,
     Beside,
     Calibration,
+    ClassesBy,
     Effort,
     Inputs,
     Learner,
     Space,
+    check_classes_by,
     check_of_auto,
     choose,
+    choose_softmax,
+    classes_by_of,
     family_of,
     for_classes,
     in_ball,
     losses_of,
     map_of,
     rule_of,
+    with_sets,
 )
 from onlinevi.losses import Loss, Pinball, Target
 from onlinevi.rules import Rule, spelled
+from onlinevi.runs.decisions import Costs, as_costs
+from onlinevi.runs.late.wait import Wait, label_of
+from onlinevi.runs.metrics.scores import WINDOW
+from onlinevi.runs.weights import ClassWeight, ClassWeights, as_class_weight
 
 DEFAULT_LOSS: dict[Target, str] = {"classes": "logistic", "numbers": "squared", "counts": "poisson", "quantile": "pinball"}
 """What is paid by default, for each class of task."""
@@ -58,13 +67,27 @@ class Settings:
 
     ``task`` and ``loss`` None: by the labels. ``family`` None: the rule's own. ``ball`` is the radius of a ball that keeps
     the weights of one rule; None: the family's box. ``expand`` None: no features of the columns, only these; several maps are
-    named at commas. ``effort`` and ``lags`` are those of ``Auto``. ``level`` is that of a quantile, ``coverage`` that of
-    intervals, ``delay`` how many rows late labels come; the others are those of ``Columns``.
+    named at commas. ``effort`` and ``lags`` are those of ``Auto``. ``classes_by`` is how more than two classes are told
+    apart, by one posterior for all, "softmax", or "one-vs-rest"; None: the first where auto learns probabilities, else the
+    second. ``level`` is that of a quantile, ``coverage`` that of intervals, and of the sets of classes; ``delay`` is how many
+    rows late labels come; the others are those of ``Columns``.
 
     ``classes`` are the labels in the order of their codes; none: those of the first rows, and others join. ``look`` is how
     many rows are waited for before the first is learned from, to tell what columns and labels are; one is enough where
     ``kinds`` tells it of all columns, and the task of the labels is told. A column of kind "drop" is dropped. ``delimiter``,
     ``encoding`` and ``names`` are those of ``open_stream``.
+
+    ``weight`` is a column that says how often each row counts, 0 for one that is only predicted. ``class_weight`` has weights
+    for classes by their names, or is "balanced": a row counts n/(K·n_k) times, by what has come of the K classes so far.
+
+    ``cost`` says what each class that comes, the outer name, costs with each that is decided, the inner name: a row is then
+    decided for the class of the least expected cost, and these are all the classes. With ``abstain`` nothing is decided where
+    the set has not one class alone.
+
+    ``window`` is how many of the last rows metrics are told of beside those of all. ``alarm`` is the chance of a false alarm,
+    over a stream without end, that losses have grown; None: none is given.
+
+    ``wait`` tells that labels come by key from a source of their own; ``target`` is their column there.
 
     ``first_row`` and ``end_row`` are the part of the source that is used, the latter not included. ``prepare_like`` is a model
     whose columns and moments are taken over and stay as they are, so that what several runs learn can be merged.
@@ -97,17 +120,37 @@ class Settings:
     ball: float | None = None
     effort: Effort = "default"
     lags: int = 0
+    classes_by: ClassesBy | None = None
+    weight: str | None = None
+    class_weight: ClassWeight = None
+    window: int = WINDOW
+    alarm: float | None = 0.01
+    cost: Costs | None = None
+    abstain: bool = False
+    wait: Wait | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "keep", tuple(self.keep))
-        object.__setattr__(self, "drop", tuple(self.drop))
-        object.__setattr__(self, "classes", tuple(self.classes))
+        for name in ("keep", "drop", "classes"):
+            object.__setattr__(self, name, several(getattr(self, name)))
         object.__setattr__(self, "kinds", dict(self.kinds))
+        object.__setattr__(self, "class_weight", as_class_weight(self.class_weight))
+        object.__setattr__(self, "cost", as_costs(self.cost))
+        object.__setattr__(self, "wait", Wait.asked(self.wait))
         object.__setattr__(self, "names", None if self.names is None else tuple(self.names))
+        if self.window < 1:
+            raise ValueError(
+                f"window={self.window}: needs a number of rows from 1, of which metrics are told beside those of all"
+            )
+        if self.alarm is not None and not 0.0 < self.alarm < 1.0:
+            raise ValueError(f"alarm={self.alarm!r}: needs the chance of a false alarm, between 0 and 1; try 0.01")
         if self.look < 1:
             raise ValueError(f"look={self.look}: needs a number of rows from 1")
         if self.classes and self.task not in (None, "classes"):
             raise ValueError(f"classes={','.join(self.classes)} with task={self.task!r}: leave one of them out")
+        if not isinstance(self.abstain, bool):
+            raise ValueError(f"abstain={self.abstain!r}: needs True or False")
+        if self.decides and self.task not in (None, "classes"):
+            raise ValueError(f"{'abstain' if self.cost is None else 'cost'} with task={self.task!r}: classes are decided")
         if self.task not in (None, *DEFAULT_LOSS):
             raise ValueError(f"task={self.task!r}: needs one of {', '.join(DEFAULT_LOSS)}")
         if self.loss is not None:
@@ -116,9 +159,17 @@ class Settings:
             _check_storable(look_up(Rule, spelled(self.rule)[0], "rule", "auto"), self.rule, "rule")
             rule_of(self.rule)
             check_of_auto(self.effort, self.lags)
+        check_classes_by(self.classes_by, self.rule)
         _ = Auto(effort=self.effort, lags=self.lags)
         if self.lags and self.delay:
             raise ValueError(f"lags={self.lags} with delay={self.delay}: past labels are no columns where they come late")
+        if self.wait is not None and (self.delay or self.lags):
+            name = "delay" if self.delay else "lags"
+            raise ValueError(f"{name}={getattr(self, name)} with labels by key: these come when they come; leave it out")
+        if self.wait is not None and self.wait.key[0] in (self.target, self.weight, *self.keep):
+            raise ValueError(
+                f"key={self.wait.key[0]!r} says which row it is: nothing is learned from it, so leave it out of keep"
+            )
         if self.delay < 0:
             raise ValueError(f"delay={self.delay}: needs a number of rows from 0")
         if self.first_row < 0 or (self.end_row is not None and self.end_row <= self.first_row):
@@ -136,12 +187,18 @@ class Settings:
         return Columns(
             missing=self.missing,
             keep=self.keep,
-            drop=(*self.drop, *(name for name, kind in self.kinds.items() if kind == DROP)),
+            drop=(*self.drop, *(name for name, kind in self.kinds.items() if kind == DROP), *self._names_of_rows),
             kinds={name: cast(Kind, kind) for name, kind in self.kinds.items() if kind != DROP},
             decimal=self.decimal,
             max_categories=self.max_categories,
             hash_bits=self.hash_bits,
+            weight=self.weight,
         )
+
+    @property
+    def _names_of_rows(self) -> tuple[str, ...]:
+        """The column that says which row it is, where labels come by key."""
+        return () if self.wait is None else self.wait.key[:1]
 
     @property
     def reading(self) -> dict[str, Any]:
@@ -151,7 +208,7 @@ class Settings:
     def first_rows(self, stream: Stream) -> tuple[Batch, ...]:
         """The rows by which columns and labels are known: one, where all is told."""
         first = stream.peek(1)
-        told = {self.target, *self.kinds, *self.drop}
+        told = {self.target, *self.kinds, *self.columns.drop}
         columns = {name for batch in first for name in batch.columns if not self.keep or name in self.keep}
         if columns and columns <= told and isinstance(self._told(), Task):
             return first
@@ -159,24 +216,76 @@ class Settings:
 
     def wants(self, column: str) -> bool:
         """Whether a column is used, to predict from or as what is predicted."""
-        return column == self.target or self.columns.wants(column)
+        time = () if self.wait is None else self.wait.time[:1]
+        return column in (self.target, self.weight, *self._names_of_rows, *time) or self.columns.wants(column)
 
-    def schema(self, seen: Sequence[Batch]) -> Schema:
-        """How the columns of a stream that begins so become numbers, and what is to be predicted."""
-        schema = self.columns.learn(seen, self.target, self._told())
+    def wants_of_labels(self, column: str) -> bool:
+        """Whether a column of labels that come by key is used."""
+        return self.wait is not None and column in (self.target, self.wait.key[-1], *self.wait.time[-1:])
+
+    @property
+    def late(self) -> bool:
+        """Whether labels come later than their rows."""
+        return self.delay > 0 or self.wait is not None
+
+    def first_labels(self, stream: Stream) -> list[Any]:
+        """The labels by which it is known what they are, where they come by key; none are waited for where it is told."""
+        assert self.wait is not None
+        seen = () if isinstance(self._told(), Task) else stream.peek(self.look)
+        labels = [batch.columns[self.target] for batch in seen if self.target in batch.columns]
+        return labels + ([] if self.wait.otherwise is None else [arrow().array([self.wait.otherwise])])
+
+    @property
+    def may_leave_out(self) -> bool:
+        """Whether rows may have the weight 0, so that those that are measured are not all that came."""
+        by_class = self.class_weight
+        return self.weight is not None or (isinstance(by_class, Mapping) and 0.0 in by_class.values())
+
+    @property
+    def weighs(self) -> bool:
+        """Whether rows may count more or less than once."""
+        return self.weight is not None or self.class_weight is not None
+
+    def schema(self, seen: Sequence[Batch], labels: Sequence[Any] | None = None) -> Schema:
+        """How the columns of a stream that begins so become numbers, and what is to be predicted.
+
+        ``labels`` are the first of them, where they come by key.
+        """
+        schema = self.columns.learn(seen, self.target, self._told(), labels)
         if not schema.kinds and all(batch.matrix is None for batch in seen):
             raise ValueError("no column is left to predict from: keep more of them, or drop fewer")
         task = schema.task
         assert task is not None
+        if self.wait is not None:
+            label_of(self.wait, task)
         if len(task.names) > MOST_CLASSES:
             raise ValueError(
                 f"{self.target!r} has {len(task.names)} classes in the first rows: a run learns up to {MOST_CLASSES}; "
                 "for amounts say --task numbers, else name another target"
             )
-        self.loss_of(self.kind(task))
+        if self.class_weight is not None and task.kind != "classes":
+            raise ValueError(
+                f"class_weight: {self.target!r} has no classes ({task.why}); name a column by weight, or leave it out"
+            )
+        ClassWeights(self.class_weight).check(task.names, more=len(task.names) != 2)
+        loss = self.loss_of(self.kind(task))
+        if self.decides and loss.odds is None:
+            what = "abstain" if self.cost is None else "cost"
+            needed = "classes" if task.kind != "classes" else "probabilities of them"
+            raise ValueError(f"{what}: {self.target!r} has no {needed} with {loss} ({task.why}); leave it out")
         return schema
 
+    @property
+    def decides(self) -> bool:
+        """Whether more is asked of classes than the likeliest."""
+        return self.cost is not None or self.abstain
+
     def _told(self) -> Task | Literal["classes"] | None:
+        if self.cost is not None:
+            told = named_classes(self.classes or tuple(self.cost), grows=False)
+            if other := {*told.names} ^ {*self.cost}:
+                raise ValueError(f"cost: {min(other)!r} is in classes or in the costs alone; name the same in both")
+            return told
         if self.classes:
             return named_classes(self.classes)
         if self.task is None or self.task == "classes":
@@ -214,9 +323,14 @@ class Settings:
         # Missing values may come at any row, so the learner has to be ready for them from the first.
         inputs = Inputs(missing=self.missing == "nan", fixed=self.prepare_like is not None)
         expand = None if self.expand is None else map_of(self.expand, self.rule)
-        coverage = None if task.kind == "classes" else self.coverage
+        coverage, known = None if task.kind == "classes" else self.coverage, len(task.names)
+        if known > 2 and classes_by_of(self.classes_by, loss, self.rule, self.lags) == "softmax":
+            if self.lags:
+                raise ValueError(f"lags={self.lags}: labels of several classes are no columns; leave it out")
+            own = choose_softmax(loss, self.rule, self.beliefs, inputs, expand, self.effort, known, grows=True)
+            return with_sets(own, self.coverage)[0]
         learner = choose(loss, self.rule, self.beliefs, inputs, coverage, expand, self.effort, self.lags)
-        return for_classes(learner, len(task.names))
+        return with_sets(for_classes(learner, known), self.coverage)[0]
 
     def check_width(self, dim: int) -> None:
         """Refuse more columns, or covariances of them, than a machine has memory for."""
@@ -233,8 +347,16 @@ class Settings:
             )
 
     def to_json(self) -> dict[str, Any]:
-        lists = {name: list(value) for name, value in asdict(self).items() if isinstance(value, tuple)}
-        return asdict(self) | lists
+        fields = asdict(self)
+        for part in (fields, fields["wait"] or {}):
+            part |= {name: list(value) for name, value in part.items() if isinstance(value, tuple)}
+        return fields
+
+
+def several(names: Sequence[str] | str) -> tuple[str, ...]:
+    """Names, which may be written as the command line has them, with commas between."""
+    given = names.split(",") if isinstance(names, str) else names
+    return tuple(name.strip() if isinstance(names, str) else name for name in given if name)
 
 
 def _check_storable(kind: type, given: str, argument: str) -> None:

@@ -57,23 +57,49 @@ def is_row(value: Any) -> bool:
     return fields and len(value["at"]) == len(value["values"]) and all(place < value["width"] for place in value["at"])
 
 
+def is_late(value: Any) -> bool:
+    """A row whose label comes later: its number, the row, the label, and how often it counts where that is told."""
+    labels: Shape = [is_number]
+    return parts(is_count, is_row, labels)(value) or parts(is_count, is_row, labels, labels)(value)
+
+
 def is_weights(value: Any) -> bool:
     """The weights of all features, or a list of them for each class."""
     return _is(value, [is_number]) or _is(value, [[is_number]])
 
 
 def is_position(value: Any) -> bool:
-    """Four parts, and the prefixes, which the first files had not."""
+    """Four parts; prefixes, which the first files had not; and what a source goes on from, where it is not read again."""
     head = is_text, is_count, is_count, is_text
-    return parts(*head)(value) or parts(*head, [parts(is_count, is_text)])(value)
+    prefixes = [parts(is_count, is_text)]
+    return any(parts(*head, *more)(value) for more in ((), (prefixes,), (prefixes, lambda mark: mark is not None)))
 
 
 CURVE: Shape = {"stride": is_stride, "count": is_count, "kept": [[is_number]], "last": [[is_number]]}
 
+COUNTS: Shape = {"shape": [is_count], "at": [is_count], "counts": [is_count]}
+SCORES: Mapping[str, Shape] = {
+    "window": is_stride,
+    "since": is_count,
+    "totals": is_text,
+    "curve": {"stride": is_stride, "count": is_count, "kept": is_text, "last": is_text},
+    "recent": is_text,
+    "own": lambda value: (
+        type(value) is dict and all(_is(value[name], COUNTS) for name in ("confusion", "odds") if name in value)
+    ),
+}
+ACCOUNT: Mapping[str, Shape] = {"totals": [is_number], "bins": [[is_number]], "curve": CURVE}
+
+
+def is_account(value: Any) -> bool:
+    """Totals, and the metrics, which the first files had not."""
+    return _is(value, ACCOUNT) and ("scores" not in value or _is(value["scores"], SCORES))
+
+
 RUN: Mapping[str, Shape] = {
     "schema": is_text,
     "position": either(is_position),
-    "account": {"totals": [is_number], "bins": [[is_number]], "curve": CURVE},
+    "account": is_account,
     "moments": {
         "stride": is_stride,
         "steps": [is_count],
@@ -81,10 +107,60 @@ RUN: Mapping[str, Shape] = {
         "certified": [either(is_number)],
     },
     "left_out": {"count": is_count, "reasons": named(is_count), "first": [lambda value: type(value) is dict]},
-    "waiting": [parts(is_count, is_row, [is_number])],
     "notes": lambda value: type(value) is dict,
     "settings": {"target": is_text},
 }
+
+MOMENTS: Shape = {"width": is_count, "rows": is_count, **dict.fromkeys(("centre", "older", "recent", "begun"), is_text)}
+TEST: Shape = {
+    **dict.fromkeys(("season", "total"), is_count),
+    **dict.fromkeys(("level", "excess"), is_number),
+    "starts": [is_count],
+    "sums": [is_count],
+}
+STATE: Shape = {
+    **dict.fromkeys(("count", "begun", "number"), is_count),
+    "recent": [is_number],
+    "waiting": [is_number],
+    "tests": [TEST],
+}
+ALARMS: Shape = {
+    "state": STATE,
+    "columns": MOMENTS,
+    "labels": MOMENTS,
+    "since": is_count,
+    "count": is_count,
+    "rang": [parts([is_number], [[is_number]])],
+}
+
+STANDING: Mapping[str, Shape] = {
+    "keys": [lambda value: is_text(value) or is_count(value)],
+    "sparse": lambda value: type(value) is bool,
+    **dict.fromkeys(
+        ("numbers", "came", "times", "labels", "weights", "widths", "sizes", "values", "places", "of", "said"), is_text
+    ),
+    "layouts": [[lambda value: type(value) is int and -1 <= value <= LARGEST]],
+}
+"""Rows that wait for labels."""
+BY_KEY: Mapping[str, Shape] = {
+    "labels": {"keys": [is_text], "came": is_text, "time": is_text, "label": is_text},
+    "settled": {"keys": [is_text], "came": is_text, "time": is_text, "labelled": is_text},
+    "counts": named(is_count),
+    "position": either(is_position),
+    "times": parts(*(either(is_number) for _ in range(3))),
+}
+
+
+def is_waiting(value: Any) -> bool:
+    """What waits in a run whose labels come later; by key there is more of it."""
+    return _is(value, {"came": is_count, "rows": STANDING}) and ("counts" not in value or _is(value, BY_KEY))
+
+
+def is_wait(value: Any) -> bool:
+    """How long rows wait for labels that come by key."""
+    limits: Shape = {"seconds": either(is_number), "rows": either(is_count), "otherwise": either(is_text), "most": is_stride}
+    return _is(value, limits) and _is(value, {"key": [is_text], "time": [is_text]})
+
 
 ADDED_SINCE: Mapping[str, Shape] = {
     "first_schema": is_text,
@@ -92,20 +168,32 @@ ADDED_SINCE: Mapping[str, Shape] = {
     "merged": [parts(is_count, is_position)],
     "joins": [parts(is_count, is_count)],
     "clock": CURVE,
+    "class_totals": [is_number],
+    "alarms": ALARMS,
+    "late": either(is_waiting),
+    "waiting": [is_late],
 }
-"""What the files of the first versions have not."""
+"""What the files of some versions have not."""
 
 SETTINGS: Mapping[str, Shape] = {
-    **dict.fromkeys(("task", "loss", "family", "expand", "prepare_like", "decimal", "delimiter", "encoding"), either(is_text)),
+    **dict.fromkeys(
+        ("task", "loss", "family", "expand", "prepare_like", "decimal", "delimiter", "encoding", "weight", "classes_by"),
+        either(is_text),
+    ),
     **dict.fromkeys(("rule", "missing", "effort"), is_text),
     **dict.fromkeys(("level", "coverage"), is_number),
-    **dict.fromkeys(("delay", "lags", "max_categories", "first_row", "look"), is_count),
+    **dict.fromkeys(("delay", "lags", "max_categories", "first_row", "look", "window"), is_count),
     **dict.fromkeys(("hash_bits", "end_row"), either(is_count)),
+    "alarm": either(is_number),
     "keep": [is_text],
     "drop": [is_text],
     "classes": [is_text],
     "names": either([is_text]),
     "kinds": named(is_text),
+    "cost": either(named(named(is_number))),
+    "abstain": lambda value: type(value) is bool,
+    "wait": either(is_wait),
+    "class_weight": lambda value: value in (None, "balanced") or named(is_number)(value),
 }
 """Of the settings, what may be left out: later versions have added to them."""
 

@@ -2,31 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
-from typing import Any, NamedTuple
+from dataclasses import asdict, replace
+from typing import Any
 
 import numpy as np
 
 from onlinevi.data import ONE
-from onlinevi.guarantees import certificate
+from onlinevi.runs.certified import certified
 from onlinevi.runs.job import Job
 from onlinevi.runs.report.document import to_plain
 from onlinevi.runs.report.headline import likely
-from onlinevi.runs.report.results import OneShard, Shards
+from onlinevi.runs.report.measures import beside
+from onlinevi.runs.report.results import OneShard, Results, Shards
 from onlinevi.runs.results import results_of
 from onlinevi.runs.shards import Fleet
-
-
-class Certified(NamedTuple):
-    """What is certain of the regret; the numbers are None where nothing is."""
-
-    sentence: str
-    radius: float | None = None
-    """Of the weights of the prepared features that it speaks of, as vectors: the length of those learned."""
-    regret: float | None = None
-    """A row: no such weights beat the average loss by more."""
-    lower_bound: float | None = None
-    """No such weights have an average loss below this."""
 
 
 def shards_told(fleet: Fleet) -> Shards:
@@ -49,6 +38,9 @@ def summarise(job: Job) -> dict[str, Any]:
             "task": results.head.task,
             "events": summary.events,
             "average_loss": summary.average_loss,
+            "metrics": results.metrics and replace(results.metrics, over_time=None, last_rows=None),
+            "beside": beside(results.metrics) if results.metrics else "",
+            "alarms": results.alarms,
             "error_rate": summary.error_rate,
             "coverage": summary.coverage,
             "bad_rows": summary.bad_rows.count,
@@ -61,6 +53,7 @@ def summarise(job: Job) -> dict[str, Any]:
             "schema": schema_of(job),
             "certificate": certified(job)._asdict(),
             "risk": None if results.risk is None else asdict(results.risk) | {"sentence": likely(results)},
+            "importance": _importance(results),
             "features": _features(job),
             "mean": job.state.mean,
             "std": job.state.std,
@@ -68,6 +61,22 @@ def summarise(job: Job) -> dict[str, Any]:
         }
     )
     return document
+
+
+def metrics_by_name(job: Job) -> dict[str, Any]:
+    """How well it has predicted: metrics over all rows by their names, and beside them what they are to be compared with."""
+    results = results_of(job)
+    summary, measured = results.summary, results.metrics
+    assert summary is not None
+    bad = {"bad_rows": summary.bad_rows.count, "cells_as_missing": summary.bad_rows.as_missing}
+    known = {name: value for name, value in asdict(summary).items() if value is not None}
+    facts = {name: value for name, value in known.items() if name not in ("bad_rows", "stopped")} | bad
+    if measured is None:
+        return facts
+    facts |= measured.so_far.learner | {"constant": measured.so_far.constant, "last_label": measured.so_far.last_label}
+    facts |= {"skill": measured.skill, "confusion": measured.confusion, "since": measured.since}
+    facts |= {} if measured.classes is None else {"classes": [asdict(one) for one in measured.classes]}
+    return facts | {"recent": None if measured.recent is None else measured.recent.learner}
 
 
 def schema_of(job: Job) -> dict[str, Any]:
@@ -88,61 +97,6 @@ def schema_of(job: Job) -> dict[str, Any]:
     }
 
 
-def certified(job: Job) -> Certified:
-    """What is certain of a run's regret, in words and numbers."""
-    if job.settings.delay:
-        return Certified("Labels came late: what is certain of decisions made at once does not speak of this run.")
-    try:
-        if len(job.state.by_class()) > 1:
-            return _certified_classes(job, job.state)
-        radius, within = _within(job.state)
-    except ValueError as error:
-        return Certified(f"Nothing is certain of the regret: {error}.")
-    # No loss but that of counts falls below 0, so none can be beaten by more than itself.
-    little = ", which says little" if job.kind != "counts" and within >= job.metrics.average_loss else ""
-    sentence = (
-        f"Certain, whatever the data: no fixed weights of {_whose(job)} with a norm up to that of those "
-        f"learned, {radius:.3g}, beat the average loss by more than {within:.4g}{little}.{_of_whom(job)}"
-    )
-    return Certified(sentence, radius, within, job.metrics.average_loss - within)
-
-
-def _within(state: Any) -> tuple[float, float]:
-    """The norm of the weights learned, and the regret a row against all up to it."""
-    live = certificate(state)
-    radius = float(np.linalg.norm(state.mean))
-    return radius, live.within(radius) / state.count
-
-
-def _certified_classes(job: Job, state: Any) -> Certified:
-    """Each class has a yes or no question of its own, and a certificate for it; of the classes together there is none."""
-    within = {name: _within(one)[1] for name, one in zip(job.class_names, state.by_class(), strict=False)}
-    paid = [one.average_loss for one in state.by_class()]
-    little = [name for name, loss in zip(within, paid, strict=True) if within[name] >= loss]
-    return Certified(
-        "Certain, whatever the data, of each class against the rest: no fixed weights of "
-        f"{_whose(job)} with a norm up to that of those learned beat the average loss of its yes or no by more than "
-        + ", ".join(f"{most:.4g} ({name})" for name, most in within.items())
-        + (f". It says little of {', '.join(little)}" if little else "")
-        + f". Of the classes together nothing is certain.{_of_whom(job)}"
-    )
-
-
-def _whose(job: Job) -> str:
-    """What the weights are weights of, in words."""
-    return "the prepared columns" if job.state.space is None else f"the {job.state.space}"
-
-
-def _of_whom(job: Job) -> str:
-    """Whose decisions they were, where it is a merge: a certificate must not be taken for one of the merged model."""
-    if not job.merged:
-        return ""
-    return (
-        f" It speaks of the decisions that {len(job.merged):,} shards made, each by what it knew, against one set of weights "
-        "for all of them; not of what the merged model will decide."
-    )
-
-
 def weights(job: Job) -> list[dict[str, Any]]:
     """Each feature's weight in the units of the data, the most stds from 0 first; of more than two classes, that of each.
 
@@ -151,7 +105,7 @@ def weights(job: Job) -> list[dict[str, Any]]:
     states = job.state.by_class()
     inputs, names = job.learner.inputs, job.class_names if len(states) > 1 else (None,)
     if job.state.space is not None:
-        return _importance(job, states, names)
+        return _sums(job, states, names)
     raw = [inputs.raw_weights(state.inputs, state.mean, state.std) for state in states]
     features = [
         ({} if name is None else {"class": name}) | {"name": job.schema.name(place), "mean": float(mean), "std": float(std)}
@@ -161,14 +115,23 @@ def weights(job: Job) -> list[dict[str, Any]]:
     return sorted(features, key=lambda feature: -abs(feature["mean"]) / (feature["std"] or 1.0))
 
 
-def _importance(job: Job, states: Any, names: Any) -> list[dict[str, Any]]:
-    """How much each column matters through its features, Σ |weight|·share: the most first."""
+def _sums(job: Job, states: Any, names: Any) -> list[dict[str, Any]]:
+    """The weights of the features of each column, Σ |weight|·share: the largest first."""
     found = [
         ({} if name is None else {"class": name}) | {"name": job.schema.name(place), "importance": float(size)}
         for name, state in zip(names, states, strict=False)
         for place, size in enumerate(state.space.by_column(np.abs(state.mean)))
     ]
     return sorted(found, key=lambda column: -column["importance"])
+
+
+def _importance(results: Results) -> list[dict[str, Any]]:
+    """How much each column of the data matters, the most first."""
+    told = results.importance
+    if told is None:
+        return []
+    rows = zip(told.names, told.value, told.std, strict=True)
+    return [{"name": name, "value": value, "std": std} for name, value, std in rows]
 
 
 def _features(job: Job) -> list[str]:

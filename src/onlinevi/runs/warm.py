@@ -11,8 +11,9 @@ from onlinevi.data import Skip, Stream, Task, encode
 from onlinevi.engine import Kernel, Vector, engine_in_use, using_engine, watching_kernels
 from onlinevi.learners import BadRow, InputState, Learner
 from onlinevi.losses import Target
-from onlinevi.runs.job import Job, as_wide, begin
+from onlinevi.runs.job import Job
 from onlinevi.runs.settings import Settings
+from onlinevi.runs.widths import as_wide, begin
 
 ROWS = 3
 """Enough for every loop to be asked for."""
@@ -22,25 +23,44 @@ OnLoop = Callable[[int, int], object]
 
 
 def warm_for(job: Job, stream: Stream, on_loop: OnLoop) -> int:
-    """Compile what a run will need, by rows that stay to come; how many loops it were."""
+    """Compile what a run will need; how many loops it were. One that has begun needs no row for it, which may be long in
+    coming; another has those by which its columns are known, and they stay to come."""
+    if job.state is not None:
+        X, y = _rows(job.state.inputs.dim, job.schema.sparse), _labels(job.kind, job.learner)
+        return warm(job.learner, job.state, X, y, on_loop)
     for batch in stream.peek(ROWS):
-        _, rows = encode(job.schema, batch, Skip())
-        if len(rows.rows) and rows.y is not None and rows.X.shape[1]:
+        _, rows = encode(job.schema, batch, Skip(), labels=job.settings.wait is None)
+        if len(rows.rows) and rows.X.shape[1]:
+            y = _labels(job.kind, job.learner)[: len(rows.rows)] if rows.y is None else rows.y
             job.settings.check_width(rows.X.shape[1])  # before there is room made for them
-            state = _begun(job.learner, rows.X, job.prepared_by) if job.state is None else job.state
-            return warm(job.learner, as_wide(job.learner, state, rows.X), rows.X, rows.y, on_loop)
+            state = _begun(job.learner, rows.X, job.prepared_by)
+            return warm(job.learner, as_wide(job.learner, state, rows.X), rows.X, y, on_loop)
     return 0
 
 
 def warm_task(settings: Settings, kind: Target, on_loop: OnLoop, *, sparse: bool = False) -> int:
     """Compile what runs of such a task will need; how many loops it were."""
+    X, compiled = _rows(2, sparse), 0
+    # More than two classes are another learner.
+    for names in (("no", "yes"), ("no", "yes", "both")) if kind == "classes" else ((),):
+        learner = settings.learner(Task("numbers" if kind == "quantile" else kind, names))
+        compiled += warm(learner, _begun(learner, X), X, _labels(kind, learner), on_loop)
+    return compiled
+
+
+def _rows(width: int, sparse: bool) -> Any:
+    """Rows as they might come."""
+    X = np.arange(float(ROWS * width)).reshape(ROWS, width) % 3.0
+    if not sparse:
+        return X
     from scipy.sparse import csr_matrix
 
-    task = Task("numbers" if kind == "quantile" else kind, ("no", "yes") if kind == "classes" else ())
-    X = np.arange(2.0 * ROWS).reshape(ROWS, 2) % 3.0
-    y = np.array([1.0, -1.0, 1.0]) if kind == "classes" else np.array([1.0, 0.0, 2.0])
-    learner, X = settings.learner(task), csr_matrix(X) if sparse else X
-    return warm(learner, _begun(learner, X), X, y, on_loop)
+    return csr_matrix(X)
+
+
+def _labels(kind: Target, learner: Learner[Any]) -> Vector:
+    """Some that may come, where those of the rows are not known."""
+    return np.array([1.0, -1.0, 1.0]) if kind == "classes" and not learner.several else np.array([1.0, 0.0, 2.0])
 
 
 def warm(learner: Learner[Any], state: Any, X: Any, y: Vector, on_loop: OnLoop) -> int:

@@ -28,6 +28,25 @@ class Table(Protocol):
 
 
 STANDARD_OUTPUT = "-"
+NAMES = "names"
+"""The type of a column that has several names a row, such as a set of classes: a list, but in CSV one text."""
+BETWEEN = "|"
+"""What stands between the names of one cell."""
+
+
+def arrow_type(kind: str) -> Any:
+    """The Arrow type of a column."""
+    pa = arrow()
+    return pa.list_(pa.string()) if kind == NAMES else pa.type_for_alias(kind)
+
+
+def joined_names(names: Iterable[str]) -> str:
+    """Several names as one text: a bar stands between them, and within one behind a backslash.
+
+    >>> joined_names(["no", "yes|maybe"])
+    'no|yes\\\\|maybe'
+    """
+    return BETWEEN.join(name.replace("\\", "\\\\").replace(BETWEEN, f"\\{BETWEEN}") for name in names)
 
 
 def check_format(path: Path | None) -> None:
@@ -133,19 +152,38 @@ class TextTable:
     def head(self) -> None:
         """Before the first row."""
         if not self._json:
-            self._write(",".join(self._names) + "\n")
+            text = io.StringIO()
+            csv.writer(text, lineterminator="\n").writerow(self._names)
+            self._write(text.getvalue())
 
     def add(self, columns: Sequence[Iterable[Any]]) -> None:
-        table = zip(*columns, strict=True)
         if self._json:
-            self._write("".join(json.dumps(dict(zip(self._names, map(_plain, row), strict=True))) + "\n" for row in table))
+            self._write("".join(line + "\n" for line in json_rows(self._names, columns)))
         else:
             text = io.StringIO()
-            csv.writer(text, lineterminator="\n").writerows(table)
+            csv.writer(text, lineterminator="\n").writerows(zip(*map(_as_cells, columns), strict=True))
             self._write(text.getvalue())
 
     def finish(self) -> None:
         """Lines are all there as they are."""
+
+
+class JSONRows(TextTable):
+    """The rows as the list in one JSON document, which ``finish`` ends with further facts."""
+
+    def __init__(self, names: Iterable[str], write: Callable[[str], Any]) -> None:
+        super().__init__(names, write, as_json=True)
+        self._any = False
+        write('{"predictions": [')
+
+    def add(self, columns: Sequence[Iterable[Any]]) -> None:
+        texts = list(json_rows(self._names, columns))
+        self._write((", " if self._any and texts else "") + ", ".join(texts))
+        self._any = self._any or bool(texts)
+
+    def end(self, **facts: Any) -> None:
+        """Behind the last row."""
+        self._write("], " + json.dumps(facts)[1:] + "\n")
 
 
 class TextFile(TextTable):
@@ -185,9 +223,20 @@ class StandardOutput(TextTable):
         self.flush()
 
 
+def json_rows(names: Sequence[str], columns: Sequence[Iterable[Any]]) -> Iterator[str]:
+    """Each row as a JSON object."""
+    return (json.dumps(dict(zip(names, map(_plain, row), strict=True))) for row in zip(*columns, strict=True))
+
+
 def _plain(value: Any) -> Any:
     """JSON has no infinity, which an interval has before the first label."""
     return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _as_cells(values: Iterable[Any]) -> Iterable[Any]:
+    """A column as CSV has it: several names as one text."""
+    several = isinstance(values, list) and values and isinstance(values[0], list)
+    return map(joined_names, values) if several else values
 
 
 class ArrowTable:
@@ -201,7 +250,7 @@ class ArrowTable:
         """``columns`` has the names of the columns and of their Arrow types."""
         pa = arrow()
         self.path, self.spool = path, spool_of(path)
-        self._schema = pa.schema([(name, pa.type_for_alias(kind)) for name, kind in columns.items()])
+        self._schema = pa.schema([(name, arrow_type(kind)) for name, kind in columns.items()])
         self._waiting: list[list[Any]] = [[] for _ in columns]
         self.rows = place["rows"] if place is not None and place["path"] == str(path) else 0
         if self.rows and not self.spool.exists():

@@ -5,8 +5,8 @@
 
 from onlinevi.runs.charts.chart import Axis, Chart, Line, Points
 from onlinevi.runs.charts.figure import plot, plot_comparison
-from onlinevi.runs.charts.style import STYLE, colour, first_step, short, stacked_widths
+from onlinevi.runs.charts.style import STYLE, colour, first_step, number, short, stacked_widths, uncertain
 from onlinevi.runs.charts.with_matplotlib import blank, figure_of
 
 __all__ = ["STYLE", "Axis", "Chart", "Line", "Points", "blank", "colour", "figure_of", "first_step", "plot", "plot_comparison"]
-__all__ += ["short", "stacked_widths"]
+__all__ += ["number", "short", "stacked_widths", "uncertain"]

@@ -109,6 +109,8 @@ class Points:
     up: Values | None = None
     dots: bool = True
     """Whether more than the bars is drawn."""
+    size: float = 8.0
+    """How wide a dot is, in pixels, where none counts for more rows than others."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -99,8 +99,7 @@ def _calibration(trace: Trace, y: Any) -> tuple[Any, Any]:
     columns = [column[1:] for column in (trace.steps, trace.lower, trace.upper, labels)]  # the first event has no interval
     steps, lower, upper, labels = columns
     held = np.cumsum((lower <= labels) & (labels <= upper)) / np.arange(1.0, len(labels) + 1.0)
-    late = len(held) // 20  # the share of a handful is far from any other
-    curve = part.CoverageCurve(steps[late:].tolist(), held[late:].tolist(), trace.learner.coverage)
+    curve = part.CoverageCurve(steps.tolist(), held.tolist(), trace.learner.coverage)
     return curve, tuple(column[-LAST:] for column in columns)
 
 

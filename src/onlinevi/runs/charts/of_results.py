@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -15,15 +15,19 @@ import numpy as np
 
 from onlinevi.engine import Vector
 from onlinevi.runs.charts.chart import Axis, Chart, Line, Points, Values
-from onlinevi.runs.charts.style import first_step
-from onlinevi.runs.report.results import CoverageCurve, LossCurve, Numbers, PosteriorPath, ReliabilityBins, Results
+from onlinevi.runs.charts.style import first_step, short
+from onlinevi.runs.report.measures import NAMES as METRICS
+from onlinevi.runs.report.results import CoverageCurve, LossCurve, PosteriorPath, ReliabilityBins, Results
+from onlinevi.runs.report.scored import Numbers
 
 BLOCKS = 60
 FEWEST = 20
 """How many rows a block of recent ones has at least."""
 MOST_FEATURES, SWITCHED_ON = 8, 3
 """Features that can be shown over time, and those whose lines are on at first: more bands than this hide each other."""
-MOST_WEIGHTS = 20
+MOST_WEIGHTS, MOST_COLUMNS = 20, 15
+FEWEST_STRETCHES = 3
+"""Points of a curve of metrics, or of a cloud: fewer show nothing."""
 
 
 @dataclass(frozen=True)
@@ -46,19 +50,17 @@ def loss(results: Results, *, recent: bool = True) -> Chart | None:
     if (best := results.hindsight) is not None:
         ends = np.full(2, best.value)
         lines.append(_level("best in hindsight", steps[late], ends, width=1.5, low=ends - best.gap, high=ends))
-        exactly = f"to within {best.gap:.1g}" if best.gap > 1e-9 else "to the last digits"
+        exactly = f"to within {short(float(f'{best.gap:.1g}'))}" if best.gap > 1e-9 else "to the last digits"
         among = f" among {best.among} of the same prepared columns" if best.among else ""
         caption += f" The level line is the best fixed model{among}, chosen with all answers known; it is certified {exactly}."
     elif results.without_hindsight:
         caption += f" There is no line of the best fixed model: {results.without_hindsight}."
     values = np.concatenate([line.values for line in lines])
     x, y = Axis.rows(steps[late][0], steps[-1], log=True), Axis.around("average loss", values, log_if_positive=1.0)
-    if recent:
-        # Blocks are noise around the average: they may leave the frame, but for the later ones where it spans decades.
-        at, means = blocks(curve, first)
+    at, means = blocks(curve, first) if recent else ([], [])
+    if at:
         lines.insert(0, Line("recent rows", "recent", at, means, width=1.0))
-        if y.log:
-            y = Axis.around("average loss", np.append(values, means[len(means) // 2 :]), log_if_positive=0.0)
+        y = Axis.around("average loss", np.append(values, means), log_if_positive=0.0 if y.log else 1.0)
     return Chart("loss", "Loss", x, y, tuple(lines), caption=caption)
 
 
@@ -75,6 +77,42 @@ def blocks(curve: LossCurve, first: float) -> tuple[Numbers, Numbers]:
             means.append(total / (step - start))
             total, start = 0.0, step
     return at, means
+
+
+def compared(results: Results) -> Chart | None:
+    """The metric that leads, of stretches of rows, beside what needs no model."""
+    metrics = results.metrics
+    if metrics is None or (curve := metrics.over_time) is None or len(curve.steps) < FEWEST_STRETCHES:
+        return None
+    if metrics.lead not in curve.learner:
+        return None
+    called = METRICS.get(metrics.lead, metrics.lead)
+    named = metrics.lead
+    lines = (
+        Line("this model", "learner", curve.steps, curve.learner[named]),
+        Line("always the same", "exact", curve.steps, curve.constant[named], dash="dash", width=1.5),
+        Line("same as last time", "certified", curve.steps, curve.last_label[named], dash="dot", width=1.5),
+    )
+    caption = (
+        f"The {called} of stretches of rows, each predicted before its answer was seen, beside what needs no model: always "
+        "giving the same answer, and giving the answer of the row before. A model that does not keep away from them is none."
+    )
+    x = Axis.rows(0.0, curve.steps[-1])
+    y = Axis.around(called, np.concatenate([np.asarray(line.values, dtype=float) for line in lines]))
+    return Chart("compared", "Metrics", x, y, lines, question="Is it better than no model?", caption=caption)
+
+
+def residuals(results: Results) -> Chart | None:
+    """What was said of the last rows, and what came."""
+    if results.metrics is None or (last := results.metrics.last_rows) is None or len(last.label) < FEWEST_STRETCHES:
+        return None
+    label, said = (np.array(part, dtype=float) for part in (last.label, last.prediction))
+    both = np.concatenate([label, said])
+    x, y = Axis.around("what was said", both), Axis.around("what came", both)
+    lines = (_level("", [x.low, x.high], [x.low, x.high], dash="dash", width=1.2),)
+    points = (Points("rows", "learner", said, label, size=5.0),)
+    caption = f"The last {len(label):,} rows. On the line, what came is what was said; how far off it, the error."
+    return Chart("residuals", "Residuals", x, y, lines, points, question="How far off is it?", caption=caption)
 
 
 def regret(results: Results) -> Chart | None:
@@ -130,6 +168,25 @@ def weights(results: Results) -> Chart | None:
 def _sureness(mean: Vector, std: Vector) -> Vector:
     """How many stds each mean is from 0. A std of 0 is a point: then the size of the mean is all there is."""
     return np.asarray(np.abs(mean) / (np.maximum(std, 1e-300) if (std > 0.0).any() else 1.0))
+
+
+def importance(results: Results) -> Chart | None:
+    """How much each column matters, the most above, and how sure that is."""
+    if (told := results.importance) is None or not told.names:
+        return None
+    share, std = 100.0 * np.array(told.value[:MOST_COLUMNS])[::-1], 100.0 * np.array(told.std[:MOST_COLUMNS])[::-1]
+    # A share is at most all: where the belief leaves more open, the bar goes to the edge.
+    most = min(1.06 * float((share + 2.0 * std).max()), 103.0) or 1.0
+    x = Axis("share in what is predicted, %", -0.015 * most, most)
+    y = Axis("", -0.6, len(share) - 0.4, names=tuple(told.names[:MOST_COLUMNS])[::-1])
+    points = Points("share", "learner", share, np.arange(float(len(share))), across=2.0 * std, size=9.0)
+    count = max(len(told.names), results.head.of_columns)
+    few = f" The {len(share)} that matter most, of {count:,}." if count > len(share) else ""
+    caption = (
+        "How much of what it predicts comes from each column, all its names and parts together: the shares sum to 100 %. A "
+        f"bar is what the belief leaves open, ±2 std. Columns that tell the same may share in any way.{few}"
+    )
+    return Chart("importance", "Columns", x, y, points=(points,), question="Which columns matter?", caption=caption)
 
 
 def posterior(results: Results) -> Chart | None:
@@ -202,26 +259,76 @@ def coverage(results: Results) -> Chart | None:
     """How often labels lay in their ranges so far, against how often they should."""
     if not isinstance(curve := results.calibration, CoverageCurve) or not curve.steps:
         return None
-    lines = (
-        Line("held the answer", "learner", curve.steps, curve.coverage),
-        _level("asked for", curve.steps, [curve.target] * 2, dash="dash", width=1.2),
-    )
-    # The first rows may leave the frame: a share of few is far from any other.
-    late = curve.coverage[len(curve.coverage) // 10 :]
-    y = Axis.around("part held", [*late, curve.target, min(curve.target + 0.05, 1.0), max(curve.target - 0.05, 0.0)])
     caption = "Each prediction comes with a range. How often, so far, the answer lay in it, against how often it should."
-    x = Axis.rows(curve.steps[0], curve.steps[-1])
-    return Chart("coverage", "Coverage", x, y, lines, question="Are its ranges right?", caption=caption)
+    told = curve.steps, curve.coverage, curve.target
+    return _held("coverage", "Coverage", "Are its ranges right?", "held the answer", caption, *told)
+
+
+def _held(
+    name: str,
+    title: str,
+    question: str,
+    what: str,
+    caption: str,
+    steps: Numbers,
+    coverage: Numbers,
+    target: float,
+    *beside: Line,
+) -> Chart:
+    """A share so far against the one that was asked for."""
+    late = _settled(steps)
+    level = _level("asked for", steps[late], [target] * 2, dash="dash", width=1.2)
+    shares = [replace(line, steps=steps[late], values=line.values[late]) for line in beside]
+    shares.append(Line(what, "learner", steps[late], coverage[late]))
+    held = np.concatenate([line.values for line in shares])
+    y = Axis.around("part held", [*held, target, min(target + 0.05, 1.0), max(target - 0.05, 0.0)])
+    return Chart(name, title, Axis.rows(steps[late][0], steps[-1]), y, (*shares, level), question=question, caption=caption)
+
+
+def _settled(steps: Numbers) -> slice:
+    """The moments at which a mean over all rows so far is none of a few: behind 50 rows, of a short run a quarter of them, and
+    of a long one a fiftieth."""
+    fewest = max(steps[-1] / 50.0, min(50.0, steps[-1] / 4.0))
+    return slice(next(k for k, step in enumerate(steps) if step >= fewest), None)
+
+
+def _so_far(title: str, steps: Numbers, values: Numbers) -> tuple[Axis, Axis, Line]:
+    """A mean over all rows so far, and axes that hold all of its line."""
+    late = _settled(steps)
+    line = Line(title, "learner", steps[late], values[late], width=1.5)
+    return Axis.rows(steps[late][0], steps[-1]), _from_zero(title, values[late]), line
 
 
 def width(results: Results) -> Chart | None:
     """How wide the ranges were."""
     if not isinstance(curve := results.calibration, CoverageCurve) or not curve.steps or curve.width is None:
         return None
-    caption = "How wide the range was: narrower says more. It is in the units of the answer."
-    x, y = Axis.rows(curve.steps[0], curve.steps[-1]), _from_zero("width of the range", curve.width[len(curve.width) // 10 :])
-    line = Line("width", "learner", curve.steps, curve.width, width=1.5)
+    caption = "How wide the range was, on average so far: narrower says more. It is in the units of the answer."
+    x, y, line = _so_far("width of the range", curve.steps, curve.width)
     return Chart("width", "Width", x, y, (line,), question="How wide are its ranges?", caption=caption)
+
+
+def sets(results: Results) -> Chart | None:
+    """How often the class was in its set so far, against how often it should."""
+    if (curve := results.sets) is None or not curve.steps:
+        return None
+    caption = (
+        "Each prediction comes with a set of classes. How often, so far and in recent rows, it held the answer, against how "
+        "often it should."
+    )
+    all_are_recent = curve.recent == curve.coverage
+    recent = () if all_are_recent else (Line("recent rows", "recent", curve.steps, curve.recent, width=1.0),)
+    told = curve.steps, curve.coverage, curve.target, *recent
+    return _held("sets", "Sets", "Are its sets right?", "so far", caption, *told)
+
+
+def set_size(results: Results) -> Chart | None:
+    """How many classes sets had."""
+    if (curve := results.sets) is None or not curve.steps:
+        return None
+    caption = "How many classes a set had, on average so far: fewer say more. It has none where no class is likely enough."
+    x, y, line = _so_far("classes in the set", curve.steps, curve.size)
+    return Chart("set-size", "Set size", x, y, (line,), question="How large are its sets?", caption=caption)
 
 
 def throughput(results: Results) -> Chart | None:
@@ -243,7 +350,20 @@ def _from_zero(title: str, values: Numbers) -> Axis:
     return Axis(title, 0.0, 1.1 * max((value for value in values if math.isfinite(value)), default=1.0))
 
 
-PAGE: tuple[Callable[[Results], Chart | None], ...] = (loss, regret, posterior, reliability, coverage, width, throughput)
+PAGE: tuple[Callable[[Results], Chart | None], ...] = (
+    compared,
+    loss,
+    regret,
+    importance,
+    posterior,
+    residuals,
+    reliability,
+    coverage,
+    width,
+    sets,
+    set_size,
+    throughput,
+)
 """The charts of a report, in their order."""
 FIGURE: tuple[Callable[[PassResults], Chart | None], ...] = (
     partial(loss, recent=False),  # a small panel has no room for the noise
@@ -258,4 +378,9 @@ FIGURE: tuple[Callable[[PassResults], Chart | None], ...] = (
 
 def charts_of(results: Results) -> list[Chart]:
     """The charts of a report that these results have data for."""
-    return [chart for make in PAGE if (chart := make(results)) is not None]
+    return [chart for make in PAGE if (chart := make(results)) is not None and _has_course(chart)]
+
+
+def _has_course(chart: Chart) -> bool:
+    """Whether there is more to see than one moment: of one row there is no line."""
+    return bool(chart.points) or any(len(set(line.steps)) > 1 for line in chart.lines)

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import math
+import re
 
 STYLE = {
     "font.size": 9,
     "axes.titlesize": 10,
+    "axes.titleweight": "bold",
+    "axes.titlelocation": "left",
     "axes.spines.top": False,
     "axes.spines.right": False,
     "axes.grid": True,
@@ -39,6 +42,8 @@ OWN_RULES = (TEAL, PINK, BROWN, GREY)
 
 SOFT = 0.14
 """How opaque a band is."""
+SHORT = 40
+"""Of fewer rows a chart shows every one."""
 FAR = 8.0
 """A largest value so many times the least asks for a logarithmic axis."""
 
@@ -67,8 +72,8 @@ def stacked_widths(count: int) -> list[float]:
 
 
 def first_step(last: float) -> int:
-    """The row where an axis begins: earlier averages are of a handful of events."""
-    return min(max(10, int(last) // 1000), int(last))
+    """The row where an axis begins: earlier averages are of a handful of events, unless there are no others."""
+    return max(10, int(last) // 1000) if last >= SHORT else 1
 
 
 def log_ticks(low: float, high: float) -> list[float]:
@@ -82,18 +87,44 @@ def log_ticks(low: float, high: float) -> list[float]:
 
 
 def short(value: float) -> str:
-    """A number that fits beside an axis: 0.003, 250, 10k, 2M, 1e-6."""
-    for size, letter in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+    """A number that fits beside an axis, with the letters that Plotly has: 0.003, 250, 10k, 2M, 3B, 4T, 1e18, 1e-6."""
+    for size, letter in ((1e15, ""), (1e12, "T"), (1e9, "B"), (1e6, "M"), (1e3, "k")):
         if abs(value) >= size:
-            return f"{value / size:.4g}{letter}"
-    return f"{value:.3g}".replace("e-0", "e-")
+            return f"{value / size:.4g}{letter}" if letter else _plain(f"{value:.4g}")
+    return _plain(f"{value:.3g}")
+
+
+def _plain(text: str) -> str:
+    """A power of ten as people write it: 1e-6 for 1e-06, 1e18 for 1e+18."""
+    return re.sub(r"e\+?(-?)0*", r"e\1", text)
 
 
 def number(value: float | None) -> str:
-    """A number in a sentence or a table, with four digits; a dash where there is none."""
+    """A number in a sentence or a table, with four digits at least, and how large it is; a dash where there is none.
+
+    >>> number(0.43081), number(25_243.6), number(2_547_663_794.0), number(2.057e-9), number(None)
+    ('0.4308', '25,244', '2.548B', '2.057e-9', '–')
+    """
     if value is None or not math.isfinite(value):
         return "–"
-    return f"{value:,.0f}" if abs(value) >= 1e4 else f"{value:.4g}"
+    if abs(value) >= 1e6:
+        return short(value)
+    return f"{value:,.0f}" if abs(value) >= 1e4 else _plain(f"{value:.4g}")
+
+
+def uncertain(mean: float, std: float) -> str:
+    """A number and its std, with as many digits as the std leaves sure.
+
+    >>> uncertain(241.7, 183.0), uncertain(0.00014551, 4.2e-5), uncertain(-1.4658, 0.0), uncertain(3.9e-7, 1.6e-7)
+    ('240 ± 180', '0.000146 ± 0.000042', '-1.466 ± 0', '(3.9 ± 1.6)e-7')
+    """
+    if not (math.isfinite(mean) and math.isfinite(std)) or std <= 0.0:
+        return f"{number(mean)} ± {number(std)}"
+    power = math.floor(math.log10(max(abs(mean), std)))
+    scale = 10.0**power if not -5 <= power < 7 else 1.0
+    digits = min(1 - math.floor(math.log10(std / scale)), 9)
+    told = f"{round(mean / scale, digits) + 0.0:,.{max(digits, 0)}f} ± {round(std / scale, digits):,.{max(digits, 0)}f}"
+    return told if scale == 1.0 else f"({told})e{power}"
 
 
 def percent(part: float) -> str:

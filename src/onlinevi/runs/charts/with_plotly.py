@@ -58,8 +58,9 @@ def _line(line: Line, axis: Axis) -> list[dict[str, Any]]:
 
 def _points(points: Points, chart: Chart) -> dict[str, Any]:
     count = np.ones(len(points.x)) if points.count is None else np.asarray(points.count)
-    size = 8.0 + 22.0 * np.sqrt(count / count.sum())
-    hover = f"{chart.x.title} %{{x:.2f}}, {chart.y.title} %{{y:.2f}}<br>%{{customdata:,}} rows<extra></extra>"
+    size = np.full(len(count), points.size) if points.count is None else 8.0 + 22.0 * np.sqrt(count / count.sum())
+    rows = "" if points.count is None else "<br>%{customdata:,} rows"
+    hover = f"{chart.x.title} %{{x:.4~g}}, {chart.y.title} %{{y:.4~g}}{rows}<extra></extra>"
     trace: dict[str, Any] = {"type": "scatter", "mode": "markers", "name": as_text(points.name), "x": points.x, "y": points.y}
     trace |= {"customdata": count, "hovertemplate": hover}
     trace |= {"marker": {"color": points.role, "size": size, "line": {"width": 0}, "opacity": float(points.dots)}}

@@ -46,8 +46,8 @@ def from_plain(value: Any, kind: Any, place: str) -> Any:
     if kind is float and value is None:
         return math.nan
     allowed = (int, float) if kind is float else kind
-    if not isinstance(value, allowed) or isinstance(value, bool):
-        _refuse(value, {str: "a text", int: "a whole number", float: "a number"}[kind], place)
+    if not isinstance(value, allowed) or isinstance(value, bool) != (kind is bool):
+        _refuse(value, {str: "a text", int: "a whole number", float: "a number", bool: "true or false"}[kind], place)
     return kind(value)
 
 

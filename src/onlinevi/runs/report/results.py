@@ -5,13 +5,12 @@ Every part but the head may be absent. Numbers in lists may be NaN, where there 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from onlinevi.runs.report.document import from_plain, to_plain
-
-Numbers = list[float]
+from onlinevi.runs.report.scored import Alarms, Curve, Metrics, Numbers
 
 
 @dataclass(frozen=True)
@@ -47,6 +46,11 @@ class Head:
     settings: dict[str, str] = field(default_factory=dict)
     """Learner, loss, rule, family and what else was chosen, as it would be typed."""
     columns: list[str] = field(default_factory=list)
+    """The features that are learned from, the first of them."""
+    features: int = 0
+    """How many features were made of the columns of the data."""
+    of_columns: int = 0
+    """How many columns of the data those are."""
 
 
 @dataclass(frozen=True)
@@ -67,6 +71,26 @@ class RefusedRows:
 
 
 @dataclass(frozen=True)
+class LateLabels:
+    """What became of rows whose labels come by key, and of these."""
+
+    wait: str
+    """How long a row waits, in words."""
+    otherwise: str | None
+    """The label that stands for none."""
+    waiting: int
+    """Rows that wait still."""
+    waiting_labels: int
+    """Labels whose row may come yet."""
+    rows: dict[str, int]
+    """How many rows had their label, were learned otherwise, left out, crowded out, or under the key of one that waited."""
+    labels: dict[str, int]
+    """How many labels came before their row, twice, too late, or without a row."""
+    out_of_order: int
+    """Rows and labels that happened before what came before them."""
+
+
+@dataclass(frozen=True)
 class Summary:
     events: int
     average_loss: float
@@ -75,18 +99,8 @@ class Summary:
     seconds: float | None = None
     rows_per_second: float | None = None
     bad_rows: RefusedRows = field(default_factory=RefusedRows)
-    stopped: Literal["end", "interrupted", "bad row"] = "end"
-
-
-@dataclass(frozen=True)
-class Curve:
-    """What changes over a run: lists of the same length but for names, which are those of features."""
-
-    def __post_init__(self) -> None:
-        lengths = {name: len(part) for name, part in vars(self).items() if isinstance(part, Sequence) and name != "names"}
-        if len(set(lengths.values())) > 1:
-            found = ", ".join(f"{name} has {length}" for name, length in lengths.items())
-            raise ValueError(f"{type(self).__name__}: needs one value a step in each part; {found}")
+    stopped: Literal["end", "interrupted", "bad row", "running"] = "end"
+    late: LateLabels | None = None
 
 
 @dataclass(frozen=True)
@@ -174,6 +188,18 @@ class CoverageCurve(Curve):
 
 
 @dataclass(frozen=True)
+class SetsCurve(Curve):
+    """For classes: the part of the labels so far that were in their sets, and how many classes these had on average."""
+
+    steps: Numbers
+    coverage: Numbers
+    target: float
+    size: Numbers
+    recent: Numbers
+    """The part of the last rows, ``--window`` or a step of them."""
+
+
+@dataclass(frozen=True)
 class ThroughputCurve(Curve):
     steps: Numbers
     rows_per_second: Numbers
@@ -186,6 +212,29 @@ class Column:
     mean: float | None = None
     std: float | None = None
     missing: int = 0
+    holds: str = ""
+    """What is in it that a mean does not tell: the commonest of its names, say."""
+
+
+@dataclass(frozen=True)
+class ColumnImportance(Curve):
+    """How much each column matters, the most first: its share in the variance of predictions (``onlinevi.importance``)."""
+
+    names: list[str]
+    """Of columns of the data, all features of a column together; past labels too, where these are columns."""
+    value: Numbers
+    """The shares: they sum to 1, where not more columns than are told of have any."""
+    std: Numbers
+
+
+@dataclass(frozen=True)
+class ClassColumns:
+    """The columns that matter most to telling a class from the rest, and their shares (``onlinevi.importance``)."""
+
+    name: str
+    """Of the class."""
+    columns: list[str]
+    share: Numbers
 
 
 @dataclass(frozen=True)
@@ -222,11 +271,21 @@ class Results:
     """Why there is none, as part of a sentence."""
     regret: RegretCurve | None = None
     posterior: PosteriorPath | None = None
+    without_posterior: str = ""
+    """Why there is none, as part of a sentence."""
     calibration: ReliabilityBins | CoverageCurve | None = None
+    sets: SetsCurve | None = None
     throughput: ThroughputCurve | None = None
     data: list[Column] | None = None
     shards: Shards | None = None
     risk: Risk | None = None
+    metrics: Metrics | None = None
+    importance: ColumnImportance | None = None
+    told_by: list[ClassColumns] | None = None
+    """Of more than two classes: by which columns each is told."""
+    certificate: str = ""
+    """What is certain whatever the data, as a sentence."""
+    alarms: Alarms | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Lists, dicts, strings and finite numbers only."""

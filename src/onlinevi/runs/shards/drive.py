@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from onlinevi.guarantees import LossSums
-from onlinevi.learners import Inputs, InputState, Learner, for_classes, pack
+from onlinevi.learners import Inputs, InputState, Learner, for_classes, pack, with_sets
 from onlinevi.learners.store import encode as as_json
+from onlinevi.runs.begin import SAME_COLUMNS
 from onlinevi.runs.checkpoint import load_job
-from onlinevi.runs.run import SAME_COLUMNS
 from onlinevi.runs.settings import Settings
 from onlinevi.runs.shards.attempts import ATTEMPTS, Call, Crew, Done, call
 from onlinevi.runs.shards.fleet import BadShard, Fleet, Learned, Progress, ShardReport
@@ -137,8 +137,10 @@ def _moments(given: Any) -> InputState:
 
 def _table_work(drive: _Drive, learner: Learner[Any] | None, settings: Settings, bad_rows: Policy) -> TableWork:
     """The work on named columns, by what the first rows of all shards tell, or a model."""
-    if settings.delay:
-        raise ValueError(f"delay={settings.delay}: labels that come late are late in one stream; leave it out for shards")
+    if settings.late:
+        raise ValueError("labels that come later, by --delay or --labels, do so in one stream; leave them out for shards")
+    if settings.weighs:
+        raise ValueError("weight, class_weight: what is certain of shards is of rows that count once; learn from one stream")
     if settings.first_row or settings.end_row is not None:
         raise ValueError("rows are chosen of one stream, not of shards: leave the range out")
     model = None if settings.prepare_like is None else load_job(settings.prepare_like)
@@ -155,7 +157,8 @@ def _table_work(drive: _Drive, learner: Learner[Any] | None, settings: Settings,
         fixed = replace(settings, prepare_like=settings.prepare_like or "shards")
         work = TableWork(settings, bad_rows, schema, fixed.learner(schema.task))
     else:
-        work = TableWork(settings, bad_rows, schema, with_fixed_inputs(for_classes(learner, len(schema.task.names))))
+        with_all, _ = with_sets(for_classes(learner, len(schema.task.names)), settings.coverage)
+        work = TableWork(settings, bad_rows, schema, with_fixed_inputs(with_all))
     return work if model is None else work.sharing(schema, model.state.inputs)
 
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any, TypeVar
 
 import numpy as np
 
 from onlinevi.data import BUCKET, MOST_CLASSES, ONE, Encoded, Kind, Schema, Task, bucket
 from onlinevi.learners import CENTRED, UNCENTRED, Inputs, InputState, Learner, moments_of
-from onlinevi.runs.job import joined
+from onlinevi.runs.widths import joined
 
 L = TypeVar("L", bound=Learner[Any])
 
@@ -22,7 +22,7 @@ LARGEST = 1e145
 
 def with_fixed_inputs(learner: L) -> L:
     """The same learner, whose inputs take their moments as they are given."""
-    inputs = vars(learner).get("inputs")
+    inputs = learner.inputs if any(part.name == "inputs" for part in fields(learner)) else None  # type: ignore[arg-type]
     if isinstance(inputs, Inputs):
         return replace(learner, inputs=replace(inputs, fixed=True))  # type: ignore[type-var]
     if isinstance(inner := vars(learner).get("inner"), Learner):

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from onlinevi.data import Part, Source, arrow
+from onlinevi.data import AnySource, Part, arrow, is_source
 
 Block: TypeAlias = tuple[Any, ...]
 """X, y, and weights where there are any."""
@@ -100,10 +100,10 @@ class InMemory:
         yield Part(self.name, file)
 
 
-def as_source(shard: Shard) -> str | Path | Source:
+def as_source(shard: Shard) -> AnySource:
     """The content of a shard of named columns, as ``open_stream`` takes it."""
     content = shard.content()
-    if isinstance(content, str | Path) or hasattr(content, "parts"):
+    if isinstance(content, str | Path) or is_source(content):
         return content  # type: ignore[no-any-return]
     pa = arrow()
     if hasattr(content, "to_arrow"):  # polars

@@ -7,12 +7,12 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
-from onlinevi.data import Batch, Schema, Stream, encode, open_stream
+from onlinevi.data import Batch, Encoded, Schema, Stream, encode, open_stream
 from onlinevi.engine import Vector
 from onlinevi.guarantees import LossSums
 from onlinevi.learners import Forecast, Inputs, InputState, Learner, pack, unpack
 from onlinevi.runs.checkpoint import pack_job, unpack_job
-from onlinevi.runs.job import Job, Origin, begin
+from onlinevi.runs.job import Job, Origin
 from onlinevi.runs.merge import add_accounts
 from onlinevi.runs.metrics import LOSS
 from onlinevi.runs.rejected import Rejected
@@ -20,6 +20,7 @@ from onlinevi.runs.settings import Settings
 from onlinevi.runs.shards.fleet import Learned
 from onlinevi.runs.shards.preparation import Survey, add_rows, open_to_all_names, united
 from onlinevi.runs.shards.sources import Shard, as_source
+from onlinevi.runs.widths import begin
 
 ALL_SHARDS = "a first pass over all shards"
 """What ``Settings.prepare_like`` says where no model was named."""
@@ -78,7 +79,7 @@ class TableWork:
         """A job of a shard's rows, or of those from one number to another, that starts from a state where one is given."""
         losses = LossSums()
 
-        def on_rows(rows: Any, y: Vector, forecast: Forecast, loss: Vector) -> None:
+        def on_rows(rows: Encoded, forecast: Forecast, loss: Vector, parts: Any = None, /) -> None:
             nonlocal losses
             losses = losses.add(loss)
 
@@ -88,7 +89,7 @@ class TableWork:
         job.state = None if start is None else unpack(start).state
         with _opened(shard, job.settings, job.rejected, first, end) as stream:
             stream.numbers |= job.schema.numbers
-            for batch in stream:
+            for batch in stream.steps():
                 job.take(batch, stream.position)
             job.position = stream.position
         job.finish()
