@@ -126,3 +126,34 @@ def rows(tmp_path: Path) -> Path:
 
     write_rows(tmp_path / "rows.csv")
     return tmp_path / "rows.csv"
+
+
+@pytest.fixture(scope="session")
+def kafka() -> Any:
+    """A mock of Kafka."""
+    pytest.importorskip("confluent_kafka")
+    from helpers.brokers import MockKafka
+
+    return MockKafka()
+
+
+@pytest.fixture(scope="session")
+def certificates(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """A key and a certificate of this machine."""
+    from helpers.cables import LACKS_OPENSSL, Certificates, openssl_is_here
+
+    if not openssl_is_here():
+        pytest.skip(LACKS_OPENSSL)
+    return Certificates(tmp_path_factory.mktemp("certificates"))
+
+
+@pytest.fixture(scope="session")
+def redis() -> Iterator[Any]:
+    """A Redis server of our own."""
+    pytest.importorskip("redis")
+    from helpers.brokers import LACKS_REDIS, redis_is_here, redis_server
+
+    if not redis_is_here():
+        pytest.skip(LACKS_REDIS)
+    with redis_server() as server:
+        yield server

@@ -6,6 +6,7 @@ from onlinevi import bounds, checkpoint, datasets, ewa
 from onlinevi.beliefs import Ball, Box, Family, FullCovariance, LowRank, MeanField, Point
 from onlinevi.engine import Belief, Step, __version__, ns
 from onlinevi.guarantees import (
+    Alarm,
     BatchVB,
     Certificate,
     Hindsight,
@@ -22,6 +23,8 @@ from onlinevi.learners import (
     Beside,
     Calibrate,
     Calibration,
+    ClassPool,
+    Clip,
     Expand,
     FeatureMap,
     Forecast,
@@ -36,11 +39,16 @@ from onlinevi.learners import (
     Products,
     Recalibrate,
     Relu,
+    SetCalibration,
+    Sets,
+    Softmax,
     Splines,
     State,
     Trace,
     Trees,
+    Unbent,
     auto,
+    importance,
     learn,
     load,
     save,
@@ -67,7 +75,9 @@ from onlinevi.rules import (
 )
 
 if TYPE_CHECKING:
-    from onlinevi.runs import Fleet, learn_shards, plot
+    from onlinevi import bandit
+    from onlinevi.runs import Fleet, Model, fit, learn_shards, plot
+    from onlinevi.runs import open_model as open  # noqa: A004, F401
 
 __all__ = [
     "NGVI",
@@ -77,6 +87,7 @@ __all__ = [
     "SVB",
     "Absolute",
     "Adaptive",
+    "Alarm",
     "Auto",
     "BadRow",
     "Ball",
@@ -87,6 +98,8 @@ __all__ = [
     "Calibrate",
     "Calibration",
     "Certificate",
+    "ClassPool",
+    "Clip",
     "Constant",
     "Expand",
     "Explicit",
@@ -108,6 +121,7 @@ __all__ = [
     "Loss",
     "LowRank",
     "MeanField",
+    "Model",
     "OneVsRest",
     "PacBayes",
     "PaperSVB",
@@ -124,6 +138,9 @@ __all__ = [
     "Recalibrate",
     "Relu",
     "Rule",
+    "SetCalibration",
+    "Sets",
+    "Softmax",
     "Splines",
     "Squared",
     "State",
@@ -131,15 +148,19 @@ __all__ = [
     "StronglyConvex",
     "Trace",
     "Trees",
+    "Unbent",
     "__version__",
     "auto",
+    "bandit",
     "batch_vb",
     "bounds",
     "certificate",
     "checkpoint",
     "datasets",
     "ewa",
+    "fit",
     "hindsight",
+    "importance",
     "learn",
     "learn_shards",
     "load",
@@ -151,14 +172,21 @@ __all__ = [
 ]
 
 
+# ``open`` is no part of ``__all__``: ``import *`` would hide Python's own.
 _WHEN_ASKED = {
     "autodiff": "onlinevi.autodiff",
+    "bandit": "onlinevi.bandit",
     "river": "onlinevi.river",
     "sklearn": "onlinevi.sklearn",
     "plot": "onlinevi.runs",
+    "fit": "onlinevi.runs",
+    "open": "onlinevi.runs",
+    "Model": "onlinevi.runs",
     "learn_shards": "onlinevi.runs",
     "Fleet": "onlinevi.runs",
 }
+_CALLED = {"open": "open_model"}
+"""What a package calls what is shorter here."""
 
 
 def __getattr__(name: str) -> Any:
@@ -168,4 +196,4 @@ def __getattr__(name: str) -> Any:
     from importlib import import_module
 
     module = import_module(_WHEN_ASKED[name])
-    return module if module.__name__ == f"onlinevi.{name}" else getattr(module, name)
+    return module if module.__name__ == f"onlinevi.{name}" else getattr(module, _CALLED.get(name, name))

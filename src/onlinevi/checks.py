@@ -33,6 +33,8 @@ LABELS = {
     "quantile": (-2.0, 0.0, 1.5),
 }
 """Labels of each class of task."""
+CODES = (0.0, 1.0, 2.0)
+"""Labels of learners of several classes."""
 
 
 class Broken(AssertionError):
@@ -156,7 +158,7 @@ def _check_points(findings: _Findings, given: Loss, y: Vector, a: Vector) -> Non
 
 
 def _check_engines(findings: _Findings, given: Loss, *, compiled: bool) -> None:
-    X, y = _stream(given)
+    X, y = _stream(LABELS[given.target])
     traces = []
     for engine in _engines(compiled):
         with findings.trying("learning with SVB"), engine:
@@ -169,9 +171,9 @@ def _check_engines(findings: _Findings, given: Loss, *, compiled: bool) -> None:
         )
 
 
-def _stream(given: Loss, count: int = 40, dim: int = 3, seed: int = 0) -> tuple[Vector, Vector]:
+def _stream(labels: tuple[float, ...], count: int = 40, dim: int = 3, seed: int = 0) -> tuple[Vector, Vector]:
     rng = np.random.default_rng(seed)
-    return rng.standard_normal((count, dim)) / np.sqrt(dim), rng.choice(LABELS[given.target], count)
+    return rng.standard_normal((count, dim)) / np.sqrt(dim), rng.choice(labels, count)
 
 
 # --- rules and families
@@ -243,7 +245,7 @@ def _learns(findings: _Findings, one: Linear, *, compiled: bool, sparse: bool) -
     """Learn with both engines, from dense and sparse rows: the same."""
     from scipy.sparse import csr_matrix
 
-    X, y = _stream(one.loss, dim=4)
+    X, y = _stream(LABELS[one.loss.target], dim=4)
     X[np.abs(X) < 0.2] = 0.0
     means = []
     for engine in _engines(compiled):
@@ -272,7 +274,7 @@ def _learns(findings: _Findings, one: Linear, *, compiled: bool, sparse: bool) -
 def learner(given: Learner[Any], *, dim: int = 3, compiled: bool = True) -> None:
     """Check a learner of any composition: any split gives the same bits, states are values, and files bring them back."""
     findings = _Findings(given)
-    X, y = _stream(given.loss, dim=dim)
+    X, y = _stream(CODES if given.several else LABELS[given.loss.target], dim=dim)
     with using_engine("compiled") if compiled else nullcontext():
         with findings.trying("init and update_many"):
             start = given.init(dim, len(y))
@@ -280,6 +282,8 @@ def learner(given: Learner[Any], *, dim: int = 3, compiled: bool = True) -> None
             whole, trace = given.update_many(start, X, y)
             findings.law(_bits(given, start) == before, "update_many changes the state that it was given")
             findings.law(whole.count == len(y), "the state after n events does not count n")
+            if whole.space is None:
+                findings.law(np.shape(whole.std) == np.shape(whole.mean), "there are not as many stds of weights as means")
         if not findings.laws:
             for check in (_check_splits, _check_forecasts, _check_weights, _check_refusals, _check_copies):
                 with findings.trying(check.__name__.removeprefix("_check_")):

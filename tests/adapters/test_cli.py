@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
@@ -51,6 +52,9 @@ def test_reproduce_writes_and_prints(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert "`row`: rows of length 1" in printed.out
     assert printed.err == "", "no progress bar where there is no terminal"
     assert (tmp_path / "figure.png").exists()
+    call = ["reproduce", "--out", str(tmp_path), "--data", "breast", "--rules", "SVB,NGVI", "--seeds", "1", *reading]
+    assert main([*call, "--json"]) == 0
+    assert len(json.loads(capsys.readouterr().out)["runs"]) == 2
 
 
 def test_what_cannot_be_had_by_name_is_exit_code_2(

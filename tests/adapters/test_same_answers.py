@@ -37,14 +37,14 @@ RULES = {
 DICTS = [dict(zip("abc", row, strict=True)) for row in ROWS.tolist()]
 
 
-def by_command(rule: str, labels: np.ndarray, folder: Path) -> Any:
+def by_command(rule: str, labels: np.ndarray, folder: Path, *options: str) -> Any:
     """What is known of held-out labels after ``onlinevi run`` over a file, and the names of the classes."""
     lines = [",".join([*map(repr, row), str(label)]) for row, label in zip(ROWS.tolist(), labels.tolist(), strict=True)]
     (folder / "rows.csv").write_text("\n".join(["a,b,c,label", *lines[:COUNT]]) + "\n")
     model = folder / "model.ovi"
     task = "numbers" if labels.dtype == float else "classes"
     call = ["run", str(folder / "rows.csv"), "--target", "label", "--task", task, "--rule", rule, "--checkpoint", str(model)]
-    assert main(call) == 0
+    assert main([*call, *options]) == 0
     saved = ovi.load(model)
     assert saved.state.count == COUNT
     return saved.learner.forecast(saved.state, ROWS[COUNT:])
@@ -58,8 +58,8 @@ def river_shares(rule: str, labels: Any) -> Any:
     return np.array([[said[name] for name in names] for said in map(model.predict_proba_one, DICTS[COUNT:])])
 
 
-def sklearn_shares(rule: str, labels: np.ndarray) -> Any:
-    model = sklearn.OnlineVIClassifier("logistic", rule=rule, inputs=INPUTS)
+def sklearn_shares(rule: str, labels: np.ndarray, **options: Any) -> Any:
+    model = sklearn.OnlineVIClassifier("logistic", rule=rule, inputs=INPUTS, **options)
     for start in range(0, COUNT, 40):
         block = slice(start, min(start + 40, COUNT))
         model.partial_fit(ROWS[block], labels[block], classes=np.unique(labels))
@@ -74,6 +74,12 @@ def test_three_classes(rule: str, tmp_path: Path) -> None:
     np.testing.assert_allclose(found, forecast.probability, rtol=0.0, atol=1e-12)
     plain = np.exp(forecast.prediction) / (1.0 + np.exp(forecast.prediction))
     assert np.abs(plain / plain.sum(axis=1, keepdims=True) - said).max() > 0.05, "dividing by the sum is something else"
+
+
+def test_three_classes_by_one_posterior(tmp_path: Path) -> None:
+    forecast = by_command("implicit", KINDS, tmp_path, "--classes-by", "softmax", "--family", "full")
+    said = sklearn_shares("implicit", KINDS, classes_by="softmax")
+    np.testing.assert_allclose(said, forecast.probability, rtol=0.0, atol=1e-12)
 
 
 @pytest.mark.parametrize("rule", RULES)

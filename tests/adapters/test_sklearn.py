@@ -13,7 +13,7 @@ from helpers.states import arrays_of
 from scipy.sparse import csc_matrix, csr_matrix
 from scipy.special import expit, log_expit, softmax
 from sklearn.base import clone
-from sklearn.datasets import load_breast_cancer
+from sklearn.datasets import load_breast_cancer, load_iris
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -23,9 +23,11 @@ import onlinevi as ovi
 from onlinevi.sklearn import OnlineVIClassifier, OnlineVIRegressor
 
 REORDERED = "rows in another order are another stream"
+OVERSHOOTS = "an explicit step along a gradient of weight 1,000 overshoots; the default and implicit steps pass"
 EXPECTED_FAILURES = {
     "check_sample_weight_equivalence_on_dense_data": REORDERED,
     "check_sample_weight_equivalence_on_sparse_data": REORDERED,
+    "check_class_weight_classifiers": OVERSHOOTS,
 }
 
 
@@ -47,6 +49,7 @@ def test_scikit_learns_checks(estimator: Any, check: Any) -> None:
 
 
 TELLING = {"check_classifiers_train", "check_regressors_train", "check_estimators_pickle", "check_fit2d_1sample"}
+TELLING |= {"check_class_weight_classifiers"}
 
 
 @pytest.mark.compiled
@@ -119,7 +122,7 @@ def test_the_default_is_auto_to_the_bit(model: Any) -> None:
 def test_the_defaults_probability_is_the_mean_of_its_learners() -> None:
     X, _, names = rows(30)  # few rows: the spread is wide, and must be counted once
     model = OnlineVIClassifier(effort="light").fit(X, names == "ash")
-    state, new = model.state_, X + np.std(X, axis=0)
+    state, new = model.state_.inner, X + np.std(X, axis=0)
     Z = model.learner_.inputs.apply(state.inputs, new)
     each = [own.plan.family.predict(own.belief, Z) for own in state.pooled.learners]
     probability = sum(w * ovi.Logistic().probability(a, np.sqrt(v)) for w, (a, v) in zip(state.weights, each, strict=True))
@@ -351,3 +354,95 @@ def test_a_missing_scikit_learn_is_named() -> None:
     script = "import sys; sys.modules['sklearn'] = None; import onlinevi.sklearn"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
     assert 'pip install "onlinevi[sklearn]"' in done.stderr
+
+
+@pytest.mark.parametrize("sample_weight", [None, np.linspace(0.5, 2.0, 400)])
+def test_classes_weigh_as_rows_of_theirs_would(sample_weight: Any) -> None:
+    X = np.random.default_rng(5).standard_normal((400, 2))
+    y = np.where(X[:, 0] > 0.8, "rare", np.where(X[:, 1] > 1.0, "some", "often"))
+    weights = {"rare": 5.0, "some": 0.0}
+    model = OnlineVIClassifier(rule="implicit", class_weight=weights).fit(X, y, sample_weight)
+    own = np.array([weights.get(label, 1.0) for label in y]) * (1.0 if sample_weight is None else sample_weight)
+    by_rows = OnlineVIClassifier(rule="implicit").fit(X, y, np.where(own > 0.0, own, 1e-300))
+    assert model.classes_.tolist() == by_rows.classes_.tolist()
+    absent = OnlineVIClassifier(rule="implicit").partial_fit(X, y, model.classes_, own)
+    np.testing.assert_array_equal(model.decision_function(X), absent.decision_function(X))
+
+
+def test_balanced_classes_are_balanced_by_what_has_come_in_any_batches() -> None:
+    X = np.random.default_rng(5).standard_normal((400, 2))
+    y = np.where(X[:, 0] + X[:, 1] > 1.5, "rare", "often")
+    whole = OnlineVIClassifier(rule="implicit", class_weight="balanced").fit(X, y)
+    parts = OnlineVIClassifier(rule="implicit", class_weight="balanced")
+    for start, stop in ((0, 1), (1, 170), (170, 400)):
+        parts.partial_fit(X[start:stop], y[start:stop], whole.classes_)
+    np.testing.assert_array_equal(whole.decision_function(X), parts.decision_function(X))
+    counts = [np.cumsum(y == label) for label in ("often", "rare")]
+    own = np.where(y == "rare", counts[1], counts[0])
+    weights = np.arange(1, 401) / (sum((count > 0).astype(int) for count in counts) * own)
+    by_rows = OnlineVIClassifier(rule="implicit").fit(X, y, weights)
+    np.testing.assert_allclose(whole.decision_function(X), by_rows.decision_function(X), rtol=1e-9)
+    plain = OnlineVIClassifier(rule="implicit").fit(X, y)
+    assert (whole.predict(X) == "rare").sum() > (plain.predict(X) == "rare").sum()
+    for wrong, words in (({"Rare": 2.0}, "class_weight has 'Rare'"), ("even", 'needs "balanced"'), ({"rare": -1.0}, "from 0")):
+        with pytest.raises(ValueError, match=words):
+            OnlineVIClassifier(class_weight=wrong).fit(X, y)
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_sets_hold_the_class_and_decisions_cost_least(classes: int) -> None:
+    draw = np.random.default_rng(0)
+    X = draw.standard_normal((600, 3))
+    codes = (X[:, 0] + draw.standard_normal(600) > 0.0).astype(int) + (X[:, 1] > 1.0)
+    y = np.array(["a", "b", "c"])[np.minimum(codes, classes - 1)]
+    model = OnlineVIClassifier(rule="implicit", coverage=0.8)
+    held = 0
+    for start in range(0, 600, 50):
+        rows = slice(start, start + 50)
+        if start:
+            sets = model.predict_set(X[rows])
+            assert sets.shape == (50, classes)
+            held += sets[np.arange(50), np.searchsorted(model.classes_, y[rows])].sum()
+        model.partial_fit(X[rows], y[rows], classes=np.unique(y))
+    assert held / 550 == pytest.approx(0.8, abs=0.05)
+    assert model.state_.coverage == pytest.approx(0.8, abs=0.02)
+    plain = OnlineVIClassifier(rule="implicit", coverage=None).fit(X, y)
+    assert model.predict_proba(X).tobytes() == plain.predict_proba(X).tobytes()
+    costs = draw.uniform(0.0, 5.0, (classes, classes)) * (1.0 - np.eye(classes))
+    by_cost = OnlineVIClassifier(rule="implicit", cost=costs).fit(X, y)
+    least = (by_cost.predict_proba(X) @ costs).argmin(axis=1)
+    assert by_cost.predict(X).tolist() == by_cost.classes_[least].tolist()
+    names = by_cost.classes_.tolist()
+    told = {was: {said: costs[i, j] for j, said in enumerate(names)} for i, was in enumerate(names)}
+    assert OnlineVIClassifier(rule="implicit", cost=told).fit(X, y).predict(X).tolist() == by_cost.predict(X).tolist()
+    for wrong in ([[0, 1], [1, 0], [2, 2]], {"a": {"a": 0}}, "costs", 3.0):
+        with pytest.raises(ValueError, match="cost"):
+            OnlineVIClassifier(rule="implicit", cost=wrong).fit(X, y)
+    with pytest.raises(ValueError, match="no probabilities"):
+        OnlineVIClassifier(loss="hinge", rule="implicit", cost=costs).fit(X, y)
+    with pytest.raises(ValueError, match="there are no sets"):
+        plain.predict_set(X)
+    assert not hasattr(OnlineVIClassifier(loss="hinge", rule="implicit"), "predict_set")
+
+
+def test_classes_by_one_posterior() -> None:
+    X, y = load_iris(return_X_y=True)
+    order = np.random.default_rng(0).permutation(150)
+    X, y = X[order], y[order]
+    model = OnlineVIClassifier(classes_by="softmax", rule="implicit").fit(X, y)
+    assert model.score(X, y) > 0.9
+    assert np.allclose(model.predict_proba(X).sum(axis=1), 1.0)
+    assert model.coef_.shape == (3, 4)
+    learner = ovi.Prepare(ovi.Inputs(), ovi.Softmax(3))
+    state, _ = learner.update_many(learner.init(4), X, y)
+    assert np.array_equal(model.predict_proba(X), learner.forecast(state, X).probability)
+    assert OnlineVIClassifier(effort="light").fit(X[:20], y[:20]).learner_.inner.known == 3, "the default, of auto"
+    two = OnlineVIClassifier(classes_by="softmax", rule="implicit").fit(X[y < 2], y[y < 2])
+    assert two.decision_function(X).ndim == 1
+    for options, message in (
+        ({"rule": "svb"}, "use 'auto' or 'implicit'"),
+        ({"loss": "hinge", "rule": "implicit"}, "probabilities"),
+        ({"classes_by": "votes"}, "needs one of"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            OnlineVIClassifier(**({"classes_by": "softmax"} | options)).fit(X, y)

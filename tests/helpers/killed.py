@@ -1,6 +1,6 @@
 """A run over a file; the same run killed again and again, at random moments, and resumed; how many kills fell in which phase.
 
-    python tests/helpers/killed.py rows.csv whole broken 50
+    python tests/helpers/killed.py rows.csv whole broken 50 [--labels labels.csv …]
 
 Runs are forks of this process, which has done the whole run and so has everything loaded: what is killed is the run, not the
 start of Python. Small batches, each with a checkpoint, give a kill many places to fall.
@@ -27,6 +27,7 @@ from onlinevi.adapters.cli import main
 from onlinevi.data import open_stream
 from onlinevi.runs import run as driver
 from onlinevi.runs.job import Job
+from onlinevi.runs.late import Merge
 from onlinevi.runs.run import Stopper
 
 PHASES = ("reading", "learning", "saving", "looking back")
@@ -49,21 +50,21 @@ def marked(phase: str, function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def run(rows: str, folder: Path) -> int:
-    call = ["run", rows, "--target", "sold", "--rule", "implicit", "--out", str(folder), "--every", "1", "--resume"]
-    return main([*call, "--bad-rows", str(folder / "bad.ndjson"), "--predictions", str(folder / "said.csv")])
+    call = ["run", rows, "--target", "sold", "--rule", "implicit", "--out", str(folder), "--every", str(BATCH), "--resume"]
+    return main([*call, *sys.argv[5:], "--bad-rows", str(folder / "bad.ndjson"), "--predictions", str(folder / "said.csv")])
 
 
-def fork(rows: str, folder: Path) -> int:
+def fork(work: Callable[[], int]) -> int:
     shared[:] = struct.pack("qq", 0, 0)
     child = os.fork()
     if not child:
-        os._exit(run(rows, folder))
+        os._exit(work())
     return child
 
 
-def killed(rows: str, folder: Path, enough: Callable[[int, int], bool], more: float) -> str:
+def killed(work: Callable[[], int], enough: Callable[[int, int], bool], more: float) -> str:
     """Kill a run once it has entered enough phases, or is in the right one; the phase it was in."""
-    child = fork(rows, folder)
+    child = fork(work)
     while not enough(*struct.unpack("qq", shared[:])):
         assert not os.waitpid(child, os.WNOHANG)[0], "the run ended before it could be killed"
         time.sleep(0.0005)
@@ -74,23 +75,30 @@ def killed(rows: str, folder: Path, enough: Callable[[int, int], bool], more: fl
     return PHASES[phase]
 
 
-def play(rows: str, whole: Path, broken: Path, kills: int) -> Counter[str]:
+def mark_phases() -> None:
+    """Small batches, and a word at the beginning of each phase of them."""
     driver.open_stream = partial(open_stream, batch_rows=BATCH)  # type: ignore[attr-defined]
     driver.save_job = marked("saving", driver.save_job)  # type: ignore[attr-defined]
     runs.look_back = marked("looking back", runs.look_back)
     Job.take = marked("learning", Job.take)  # type: ignore[method-assign]
+    Job.hear = marked("learning", Job.hear)  # type: ignore[method-assign]
     Stopper.next = marked("reading", Stopper.next)  # type: ignore[method-assign]
+    Merge._next = marked("reading", Merge._next)  # type: ignore[method-assign]
+
+
+def play(rows: str, whole: Path, broken: Path, kills: int) -> Counter[str]:
+    mark_phases()
     for folder in (whole, broken):
         folder.mkdir()
     assert run(rows, whole) == 0
-    draw, found = random.Random(0), Counter(dict.fromkeys(PHASES, 0))
+    draw, found, work = random.Random(0), Counter(dict.fromkeys(PHASES, 0)), partial(run, rows, broken)
     for _ in range(kills - 1):
         phases = draw.randrange(16)
-        found[killed(rows, broken, lambda count, _, most=phases: count >= most, draw.uniform(0.0, BEYOND))] += 1  # type: ignore[misc]
-    found[killed(rows, broken, lambda _, phase: phase == LAST, 10.0 * draw.uniform(0.0, BEYOND))] += 1
+        found[killed(work, lambda count, _, most=phases: count >= most, draw.uniform(0.0, BEYOND))] += 1  # type: ignore[misc]
+    found[killed(work, lambda _, phase: phase == LAST, 10.0 * draw.uniform(0.0, BEYOND))] += 1
     with (broken / "said.csv").open("a") as file:  # what a kill may leave half written is to be cut off
         file.write("half a li")
-    assert os.waitpid(fork(rows, broken), 0)[1] == 0
+    assert os.waitpid(fork(work), 0)[1] == 0
     return found
 
 

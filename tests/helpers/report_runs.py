@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -15,6 +16,7 @@ from onlinevi.learners.reliable import reliability
 from onlinevi.runs.report.results import (
     Best,
     Column,
+    ColumnImportance,
     CoverageCurve,
     Head,
     LossCurve,
@@ -29,6 +31,7 @@ from onlinevi.runs.report.results import (
     Task,
     ThroughputCurve,
 )
+from onlinevi.runs.report.scored import LastRows, Metrics, Scored, ScoresOverTime
 
 STARTED = "2026-02-03T10:20:30+00:00"
 
@@ -116,6 +119,32 @@ def numbers_run() -> Results:
         trace=LossCurve(trace.steps.tolist(), trace.loss.tolist(), trace.average_loss.tolist()),
         calibration=CoverageCurve(steps.tolist(), coverage[8::20].tolist(), 0.9, width[9::20].tolist()),
         throughput=ThroughputCurve(steps[-20:].tolist(), speed(20)),
+    )
+
+
+def scored(names: list[str], *, numbers: bool = False) -> Results:
+    """A run that has what metrics and columns tell, of some classes or of numbers; all of it made up."""
+    run = numbers_run() if numbers else classes_run()
+    lead, steps = ("rmse" if numbers else "log_loss"), [100.0, 200.0, 300.0, 400.0]
+    values = {lead: 0.4, "r2": 0.5} if numbers else {lead: 0.4, "accuracy": 0.8}
+    poor = {lead: 0.9} if numbers else {lead: 0.7, "accuracy": 0.5}
+    course = ScoresOverTime(steps, {lead: [0.5, 0.4, math.nan, 0.3]}, {lead: [0.7] * 4}, {lead: [0.9] * 4})
+    count = len(names)
+    metrics = Metrics(
+        so_far=Scored(400, values, poor, poor),
+        lead=lead,
+        recent=Scored(100, values, poor, poor),
+        confusion=None if numbers else [[9 * (i == j) + (i + j) % 3 for j in range(count)] for i in range(count)],
+        over_time=course,
+        last_rows=LastRows([1.0, 2.0, 3.0, 2.5], [1.1, 2.2, 2.7, 2.4]) if numbers else None,
+    )
+    task = run.head.task if numbers else replace(run.head.task, classes=names)
+    return replace(
+        run,
+        head=replace(run.head, task=task),
+        metrics=metrics,
+        importance=ColumnImportance([f"{name} column" for name in names], [0.9 / count] * count, [0.1] * count),
+        certificate="Certain, whatever the data: a sentence.",
     )
 
 

@@ -5,7 +5,6 @@ Exit codes: 0 done; 1 failed; 2 a wrong call, data that cannot be had, or a bad 
 
 from __future__ import annotations
 
-import argparse
 import errno
 import os
 import sys
@@ -14,14 +13,16 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from onlinevi.adapters.cli import bounds, compare, look, models, paper, run, warm
+from onlinevi.adapters.cli import bounds, compare, completion, data, look, models, paper, run, serve, value, warm
+from onlinevi.adapters.cli.config import with_config
 from onlinevi.adapters.cli.options import import_parts
+from onlinevi.adapters.cli.parser import CommandParser, add_manners
+from onlinevi.adapters.cli.voice import Voice
 from onlinevi.engine import __version__
 
 EXAMPLE = "example: onlinevi run patients.csv --target diagnosis --out out"
 EXITS = """Exit codes: 0 done; 1 failed; 2 a wrong call, data that cannot be had, or a bad row;
 130 interrupted; 143 terminated."""
-DEBUG = "show the traceback of an error"
 
 NOT_THE_CALL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.ENOMEM, errno.EMFILE, errno.ENFILE})
 """What a system refuses whatever it was asked for: another call would fail as well."""
@@ -32,8 +33,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     _mend_streams()
     given = sys.argv[1:] if arguments is None else list(arguments)
     try:
-        options = command_parser().parse_args(given)
-        options.arguments = given
+        parser = command_parser()
+        if not given:
+            _tell(parser.format_help().rstrip())
+            return 2
+        words = with_config(parser, given)
+        options = parser.parse(words)
+        options.arguments, options.voice = given, Voice.asked_for(options)
+        if words != given:
+            options.voice.detail(f"with {options.config}: onlinevi {' '.join(words)}")
         import_parts(options)
         code = int(options.command(options))
         sys.stdout.flush()  # a full disk is to be heard of here
@@ -91,20 +99,20 @@ def _drop_output() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def command_parser() -> argparse.ArgumentParser:
+def command_parser() -> CommandParser:
     """The parser of all commands."""
-    parser = argparse.ArgumentParser(
+    parser = CommandParser(
         prog="onlinevi",
-        description="Online Bayesian learning with guarantees: a model of any stream in one pass, and how sure it is.\n"
+        description="Online Bayesian learning with guarantees: a model of any stream in one pass, and how sure it is. "
         "Begin with run; onlinevi COMMAND --help says more of each.",
         epilog=f"{EXAMPLE}\n\n{EXITS}",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"onlinevi {__version__}")
-    parser.add_argument("--debug", action="store_true", help=DEBUG)
+    parser.add_argument("--debug", action="store_true", help="show the traceback of an error")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    for command in (run, look, compare, models, paper, bounds, warm):
+    for command in (run, look, compare, models, serve, value, bounds, data, paper, warm, completion):
         command.add(commands)
-    for command_itself in commands.choices.values():  # wherever in the call it is said
-        command_itself.add_argument("--debug", action="store_true", help=DEBUG)
+    for command_itself in commands.choices.values():
+        for one in (command_itself, *command_itself.commands.values()):
+            add_manners(one)
     return parser

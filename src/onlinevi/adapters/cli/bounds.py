@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import argparse
 import math
+from typing import Any
 
 from onlinevi.adapters.cli.options import Commands
+from onlinevi.adapters.cli.outcome import print_json
+from onlinevi.adapters.cli.parser import add_json
 from onlinevi.engine import named
 from onlinevi.losses import Loss
 
@@ -31,6 +34,7 @@ def add(commands: Commands) -> None:
     command.add_argument("--reach", type=float, default=20.0, metavar="R", help="weights lie in [−R, R] (default: 20)")
     command.add_argument("--ball", type=float, metavar="R", help="weights lie in the ball of radius R about 0 instead")
     command.add_argument("--loss-bound", type=float, metavar="B", help="losses lie in [0, B]; for ewa")
+    add_json(command)
     command.set_defaults(command=_run)
 
 
@@ -41,6 +45,9 @@ def _run(options: argparse.Namespace) -> int:
     known = options.row_norm, options.distance, options.prior_std, options.reach, options.ball
     setting = Setting(options.T, options.dim, loss, *known)
     entries = calculate(setting, options.rule, rate=options.rate, loss_bound=options.loss_bound)
+    if options.json:
+        print_json({"bounds": [_plain(entry, options.T) for entry in entries]})
+        return 0
     for entry in entries:
         a_step = "" if entry.bound.name.endswith("risk") else f", or {entry.bound.value / options.T:.4g} a step"
         print(f"{entry.bound.name}, {entry.rate}: {entry.bound.value:.6g}{a_step}")
@@ -53,3 +60,11 @@ def _run(options: argparse.Namespace) -> int:
             "some streams; onlinevi.certificate bounds it as it runs."
         )
     return 0
+
+
+def _plain(entry: Any, steps: int) -> dict[str, Any]:
+    """An entry of the table of bounds as JSON values."""
+    bound = entry.bound
+    facts = {"name": bound.name, "rate": entry.rate, "value": bound.value, "terms": dict(bound.terms)}
+    facts |= {} if bound.name.endswith("risk") else {"per_step": bound.value / steps}
+    return facts | {"vacuous": bound.vacuous, "informative_from": entry.informative_from}

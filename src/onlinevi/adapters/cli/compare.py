@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from onlinevi.adapters.cli.brokers import add_brokers, follow_of
+from onlinevi.adapters.cli.look import tell_columns
 from onlinevi.adapters.cli.options import (
     OF_YOURS,
     WITH_SETTINGS,
@@ -16,14 +17,12 @@ from onlinevi.adapters.cli.options import (
     add_family,
     add_import,
     add_settings,
-    bad_rows,
-    make_directory,
     rules,
     settings_of,
-    tell_columns,
-    write_json,
-    wrote,
 )
+from onlinevi.adapters.cli.outcome import bad_rows, make_directory, print_json, write_json, wrote
+from onlinevi.adapters.cli.parser import Named, add_json
+from onlinevi.adapters.cli.voice import between_words, room, versions
 from onlinevi.rules import split_outside
 
 if TYPE_CHECKING:
@@ -44,12 +43,14 @@ def add(commands: Commands) -> None:
         help="rules side by side on one file, in one pass",
         description="Which rule does best on a file: one pass for all of them, each row predicted before its label is seen.",
         epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        first=("--target", "--task", "--drop", "--rules", "--out", "--json"),
     )
     add_settings(command)
     learners = command.add_argument_group("learners")
     learners.add_argument(
         "--rules",
+        action=Named,
+        known=rules(),
         type=split_outside,
         metavar="A,B",
         help=f"some of {', '.join(rules())}, {OF_YOURS}; {WITH_SETTINGS} (default: all that are known)",
@@ -58,48 +59,56 @@ def add(commands: Commands) -> None:
     add_import(learners)
     files = command.add_argument_group("what to write")
     files.add_argument("--out", type=Path, metavar="DIR", help="the directory to write compare.json and compare.png to")
-    files.add_argument("--json", action="store_true", help="print the table as one JSON object")
+    add_json(files)
+    add_brokers(command)
     command.set_defaults(command=_run)
 
 
 def _run(options: argparse.Namespace) -> int:
-    from onlinevi.adapters.cli.progress import Ticker, awaited
+    from onlinevi.adapters.cli.progress import awaited, ticker_for
     from onlinevi.runs import Comparison, Stopped, Stopper, bad_rows_file, refuse_overwriting
 
     outputs = {"--bad-rows": bad_rows_file(options.bad_rows)}
     if options.out is not None:
         outputs |= {f"--out {name}:": options.out / name for name in ("compare.json", "compare.png")}
-    refuse_overwriting({"FILE": options.file}, outputs)
-    settings, stopper = settings_of(options), Stopper()
+    refuse_overwriting({"FILE": options.file, "--cost": options.cost}, outputs)
+    voice, settings, stopper = options.voice, settings_of(options), Stopper()
+    follow = follow_of(options, [options.file])
     chosen = rules() if options.rules is None else options.rules
     make_directory(options.out)
     with stopper.listening():
         try:
-            with stopper.waiting(), awaited(options.file, settings.look):
-                comparison = Comparison(settings, chosen, options.file, family=options.family, bad_rows=options.bad_rows)
+            with stopper.waiting(), awaited(voice, options.file, settings.look):
+                how = {"family": options.family, "bad_rows": options.bad_rows, "follow": follow}
+                comparison = Comparison(settings, chosen, options.file, **how)
         except Stopped:
             print("stopped before the first row", file=sys.stderr)
             return stopper.code
         with comparison:
-            print(f"{settings.target}: {comparison.entrants[0].job.why}", file=sys.stderr)
-            tell_columns(comparison.columns)
-            ticker = Ticker(options.file, 0) if sys.stderr.isatty() else None
+            voice.say(f"{settings.target}: {comparison.entrants[0].job.why}")
+            tell_columns(voice, comparison.columns, settings.look)
+            voice.detail(versions())
+            ticker = ticker_for(voice, options.file, 0, options.rows)
 
             def watch(now: Comparison) -> None:
                 if ticker is not None:
-                    ticker(now.leader.job, now.stream, f"{now.leader.job.settings.rule} leads: ")
+                    ticker(now.leader.job, now.stream, _leads(now))
 
             ended, why = comparison.go(stopper, watch)
-            if ticker is not None:
-                ticker.end()
+            if ticker is not None and comparison.curves:
+                ticker.done(comparison.leader.job, all_read=ended == "end", who=_leads(comparison))
             document = comparison.to_json(ended)
     if why is not None:
         print(f"onlinevi: {why}", file=sys.stderr)
     elif not comparison.curves:
         raise ValueError(f"{options.file} has no row that can be used")
     paths = _write(options.out, comparison, document) if options.out is not None else []
-    _print(document, paths, as_json=options.json)
+    _print(document, paths, settings.window, as_json=options.json)
     return 2 if why is not None else stopper.code
+
+
+def _leads(comparison: Comparison) -> str:
+    return f"{comparison.leader.job.settings.rule} leads: "
 
 
 def _write(out: Path, comparison: Comparison, document: dict[str, Any]) -> list[Path]:
@@ -113,27 +122,35 @@ def _write(out: Path, comparison: Comparison, document: dict[str, Any]) -> list[
     return paths
 
 
-def _print(document: dict[str, Any], paths: list[Path], *, as_json: bool) -> None:
+def _print(document: dict[str, Any], paths: list[Path], window: int, *, as_json: bool) -> None:
     standings = document["rules"]
     if as_json:
         short = [{name: value for name, value in standing.items() if name != "curve"} for standing in standings]
-        print(json.dumps(document | {"rules": short, "wrote": [str(path) for path in paths]}, ensure_ascii=False))
+        print_json(document | {"rules": short, "wrote": [str(path) for path in paths]})
         return
+    from onlinevi.runs import charts, side_by_side
+
     classes = document["task"]["kind"] == "classes"
     print(f"{document['task']['sentence']}; {document['loss']}.")
     share = "wrong" if classes else "covered"
     width = max(9, *(len(standing["rule"]) for standing in standings))
     print(f"{'rule':{width}} {'rows':>11} {'loss':>10} {share:>8} {'certified':>10} {'seconds':>8} {'refused':>8}")
     for one in standings:
-        share = _shown(one["error_rate" if classes else "coverage"], ".2%")
-        loss, certified = _shown(one["average_loss"], ".4g"), _shown(one["certified_regret"], ".4g")
+        part = one["error_rate" if classes else "coverage"]
+        share = "–" if part is None else f"{part:.2%}"
+        loss, certified = charts.number(one["average_loss"]), charts.number(one["certified_regret"])
         line = f"{one['rule']:{width}} {one['events']:>11,} {loss:>10} {share:>8} {certified:>10} {one['seconds']:>8.2f}"
         print(f"{line} {one['refused']:>8,}")
+    if measured := {one["rule"]: one["metrics"] for one in standings if one["metrics"]}:
+        print("\n".join(side_by_side(measured | document["baselines"], room())))
+    if lately := {one["rule"]: one["recent"] for one in standings if one["recent"]}:
+        print("\n".join([f"of the last {window:,} rows:", *side_by_side(lately | document["recent_baselines"], room())]))
     for one in standings:
         if one["why"]:
             print(f"{one['rule']}: {one['why']}")
     if any(one["certified_regret"] is not None for one in standings):
-        print("certified: whatever the data, no fixed weights in the rule's box have an average loss lower by more than this.")
+        told = "whatever the data, no fixed weights in the rule's box have an average loss lower by more than this."
+        print(between_words(f"certified: {told}"))
     if document["bad_rows"]:
         print(bad_rows(document["bad_rows"]) + " left out for all.")
     if document["cells_as_missing"]:
@@ -144,7 +161,3 @@ def _print(document: dict[str, Any], paths: list[Path], *, as_json: bool) -> Non
         print("Interrupted; this is what was known by then.")
     if paths:
         print(wrote(paths))
-
-
-def _shown(value: float | None, form: str) -> str:
-    return "–" if value is None else format(value, form)

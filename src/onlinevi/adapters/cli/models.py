@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from contextlib import closing
 from pathlib import Path
 
-from onlinevi.adapters.cli.options import Commands, add_bad_rows, add_import, bad_rows
+from onlinevi.adapters.cli.brokers import add_brokers, follow_of
+from onlinevi.adapters.cli.options import Commands, add_bad_rows, add_beside, add_import
+from onlinevi.adapters.cli.outcome import bad_rows, print_json
+from onlinevi.adapters.cli.parser import add_json
+from onlinevi.adapters.cli.voice import between_words
 
 SHOWN = 30
 """Weights that ``info`` prints."""
@@ -17,7 +20,8 @@ MERGE_EXAMPLES = """example: onlinevi merge a/model.ovi b/model.ovi -o both.ovi
 
 The second shard takes over how the first has prepared its columns:
   onlinevi run big.csv --target price --rule implicit --rows 0:500000 --out a
-  onlinevi run big.csv --target price --rule implicit --rows 500000: --prepare-like a/model.ovi --out b
+  onlinevi run big.csv --target price --rule implicit --rows 500000: \\
+      --prepare-like a/model.ovi --out b
 
 Refused: different priors, columns or ways to prepare them, and shards with rows in common."""
 
@@ -41,21 +45,26 @@ def _add_predict(commands: Commands) -> None:
     command.add_argument(
         "-o", "--out", type=Path, metavar="OUT", help=".csv, .ndjson, .parquet or .arrow (default: CSV to standard output)"
     )
+    add_beside(command)
     add_bad_rows(command)
     add_import(command)
+    add_json(command)
+    add_brokers(command)
     command.set_defaults(command=_predict)
 
 
 def _predict(options: argparse.Namespace) -> int:
     from onlinevi.data import open_stream
     from onlinevi.runs import (
+        Asked,
+        JSONRows,
+        Layout,
         Rejected,
         TextTable,
         absent_columns,
         bad_rows_file,
         cells_as_missing,
         check_format,
-        columns_of,
         load_job,
         open_table,
         predict_stream,
@@ -67,27 +76,34 @@ def _predict(options: argparse.Namespace) -> int:
     refuse_overwriting(
         {"MODEL": options.model, "FILE": options.file}, {"-o": options.out, "--bad-rows": bad_rows_file(options.bad_rows)}
     )
-    job, rejected = load_job(options.model), Rejected(options.bad_rows)
-    job.take_odd(rejected.odd)
-    with closing(rejected), open_stream(options.file, bad=rejected, **job.settings.reading) as stream:
+    job, rejected, follow = load_job(options.model), Rejected(options.bad_rows), follow_of(options, [options.file])
+    with closing(rejected), open_stream(options.file, bad=rejected, follow=follow, **job.settings.reading) as stream:
+        rejected.place_of = stream.place
         if absent := absent_columns(job, stream):
-            print(f"not in {options.file}, so missing in every row: {', '.join(absent)}", file=sys.stderr)
-        columns = columns_of(job.kind, labels=False)
+            options.voice.say(f"not in {options.file}, so missing in every row: {', '.join(absent)}")
+        layout = Layout(job, Asked(options.keep_columns, options.explain), stream, labels=False)
+        columns = layout.columns
         if options.out is None:
-            table = TextTable(columns, print_rows)
+            table = (JSONRows if options.json else TextTable)(columns, print_rows)
             table.head()
-            predict_stream(job, stream, table, rejected)
+            predict_stream(job, stream, table, rejected, layout)
         else:
             with closing(open_table(options.out, columns)) as file:
                 try:
-                    predict_stream(job, stream, file, rejected)
+                    predict_stream(job, stream, file, rejected, layout)
                 finally:  # the rows before a bad one, or before Ctrl-C
                     file.finish()
         rejected.settle()
+    if options.json:
+        facts = {"bad_rows": rejected.count, "cells_as_missing": rejected.as_missing}
+        if options.out is not None:
+            print_json(facts | {"wrote": [str(options.out)]})
+        elif isinstance(table, JSONRows):
+            table.end(**facts)
     if rejected.count:
-        print(bad_rows(rejected.count) + " left out", file=sys.stderr)
+        options.voice.say(bad_rows(rejected.count) + " left out")
     if rejected.as_missing:
-        print(cells_as_missing(rejected.as_missing), file=sys.stderr)
+        options.voice.say(cells_as_missing(rejected.as_missing))
     return 0
 
 
@@ -99,36 +115,60 @@ def _add_info(commands: Commands) -> None:
         epilog="example: onlinevi info out/model.ovi --json",
     )
     command.add_argument("model", type=Path, metavar="MODEL", help="model.ovi, or the checkpoint, of a run")
-    command.add_argument("--json", action="store_true", help="print everything as one JSON object")
+    add_json(command)
     add_import(command)
     command.set_defaults(command=_info)
 
 
 def _info(options: argparse.Namespace) -> int:
-    from onlinevi.runs import load_job, summarise
+    from onlinevi.runs import charts, load_job, summarise
 
     facts = summarise(load_job(options.model))
     if options.json:
-        print(json.dumps(facts, ensure_ascii=False))
+        print_json(facts)
         return 0
     print(f"{facts['task']['sentence']}.")
-    print(f"{facts['events']:,} events, average loss {facts['average_loss']:.4g}; {bad_rows(facts['bad_rows'])} left out.")
+    loss, left_out = charts.number(facts["average_loss"]), bad_rows(facts["bad_rows"])
+    print(f"{facts['events']:,} events, average loss {loss}; {left_out} left out.")
+    if facts["beside"]:
+        print(between_words(facts["beside"]))
     print("Settings: " + ", ".join(f"{name} {value}" for name, value in facts["learner"].items()) + ".")
-    print(f"Learned from {' + '.join(facts['learned_from'])}, started {facts['started']}.")
-    print(facts["certificate"]["sentence"])
+    started = f", started {facts['started']}" if facts["started"] else ""
+    print(f"Learned from {' + '.join(facts['learned_from'])}{started}.")
+    print(between_words(facts["certificate"]["sentence"]))
     if facts["risk"] and facts["risk"]["sentence"]:
-        print(facts["risk"]["sentence"])
-    mapped = any("importance" in weight for weight in facts["weights"])
-    what = "How much each column matters, Σ |weight| of its features" if mapped else "Weights in the units of the data"
-    order = ("the largest" if mapped else "the surest") + " first"
-    print(f"\n{what}{f', {order}' if len(facts['weights']) > 1 else ''}:")
-    for weight in facts["weights"][:SHOWN]:
-        name = f"{weight['class']}: {weight['name']}" if "class" in weight else weight["name"]
-        size = f"{weight['importance']:>12.4g}" if mapped else f"{weight['mean']:>12.4g} ± {weight['std']:.2g}"
-        print(f"  {name:32} {size}")
-    if len(facts["weights"]) > SHOWN:
-        print(f"  … and {len(facts['weights']) - SHOWN:,} more; --json has them all")
+        print(between_words(facts["risk"]["sentence"]))
+    _print_parts(
+        "How much each column matters, its share in the variance of what is predicted",
+        "the most",
+        [(part["name"], f"{100.0 * part['value']:>10.1f} % ± {100.0 * part['std']:.1f}") for part in facts["importance"]],
+    )
+    _print_parts(
+        "Weights in the units of the data",
+        "the surest",
+        [
+            (f"{weight['class']}: {weight['name']}" if "class" in weight else weight["name"], _of_weight(weight))
+            for weight in facts["weights"]
+            if "mean" in weight  # those of features of columns are not to be read one by one
+        ],
+    )
     return 0
+
+
+def _of_weight(weight: dict[str, float]) -> str:
+    from onlinevi.runs import charts
+
+    return charts.uncertain(weight["mean"], weight["std"]).rjust(21)
+
+
+def _print_parts(what: str, which: str, parts: list[tuple[str, str]]) -> None:
+    """A title, and names with what is told of each; nothing where there is nothing."""
+    if parts:
+        print(f"\n{what}{f', {which} first' if len(parts) > 1 else ''}:")
+    for name, told in parts[:SHOWN]:
+        print(f"  {name:32} {told}")
+    if len(parts) > SHOWN:
+        print(f"  … and {len(parts) - SHOWN:,} more; --json has them all")
 
 
 def _add_merge(commands: Commands) -> None:
@@ -137,11 +177,11 @@ def _add_merge(commands: Commands) -> None:
         help="make one model of those of several parts of the data",
         description="Add up what models have learned from different rows: prior + Σ (model − prior) in natural parameters.",
         epilog=MERGE_EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     command.add_argument("models", nargs="+", type=Path, metavar="MODEL", help="model.ovi of a run, or a merge")
     command.add_argument("-o", "--out", type=Path, required=True, metavar="OUT", help="the model to write")
     add_import(command)
+    add_json(command)
     command.set_defaults(command=_merge)
 
 
@@ -151,6 +191,9 @@ def _merge(options: argparse.Namespace) -> int:
     refuse_overwriting({str(path): path for path in options.models}, {"-o": options.out})
     merged = merge_jobs({str(path): load_job(path) for path in options.models})
     save_job(options.out, merged)
+    if options.json:
+        print_json({"events": merged.state.count, "shards": len(merged.merged), "wrote": [str(options.out)]})
+        return 0
     print(f"{merged.state.count:,} events of {len(merged.merged)} shards; wrote {options.out}.")
     return 0
 
@@ -163,6 +206,7 @@ def _add_report(commands: Commands) -> None:
         epilog='example: onlinevi report out    (needs plotly: pip install "onlinevi[report]")',
     )
     command.add_argument("dir", type=Path, metavar="DIR", help="the --out of a run")
+    add_json(command)
     command.set_defaults(command=_report)
 
 
@@ -176,5 +220,8 @@ def _report(options: argparse.Namespace) -> int:
         page = write_report(json.loads(source.read_text(encoding="utf-8")), options.dir / "report.html")
     except (ValueError, LookupError, TypeError, AttributeError) as error:
         raise ValueError(f"{source} is not as onlinevi run wrote it ({type(error).__name__}: {error}): run again") from error
-    print(page)
+    if options.json:
+        print_json({"wrote": [str(page)]})
+    else:
+        print(page)
     return 0

@@ -1,24 +1,23 @@
-"""What the commands share: options that mean the same everywhere, and small things that they read and write."""
+"""What the commands share: options that mean the same everywhere, and what is read of them."""
 
 from __future__ import annotations
 
 import argparse
-import json
 import sys
-from collections.abc import Iterable, Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import Any, TypeAlias, get_args
+from typing import TypeAlias, get_args
 
+from onlinevi.adapters.cli.parser import CommandParser, Named
 from onlinevi.beliefs import Family
-from onlinevi.data import FIRST_LOOK, KINDS, Seen, replace_text
-from onlinevi.engine import named
-from onlinevi.learners import Beside, Effort, FeatureMap, losses_of
+from onlinevi.data import FIRST_LOOK, KINDS
+from onlinevi.engine import did_you_mean, named
+from onlinevi.learners import Beside, ClassesBy, Effort, FeatureMap, losses_of
 from onlinevi.losses import Target
 from onlinevi.rules import Rule
-from onlinevi.runs import DEFAULT_LOSS, DROP, Settings
+from onlinevi.runs import DEFAULT_LOSS, DROP, Costs, Settings, read_costs
 
-Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
+Commands: TypeAlias = "argparse._SubParsersAction[CommandParser]"
 """What a command is added to."""
 
 TASKS: tuple[Target, ...] = get_args(Target)
@@ -26,6 +25,7 @@ SETTINGS = (
     "target",
     "task",
     "classes",
+    "classes_by",
     "loss",
     "level",
     "coverage",
@@ -41,12 +41,16 @@ SETTINGS = (
     "delimiter",
     "encoding",
     "names",
+    "weight",
+    "class_weight",
+    "window",
+    "alarm",
+    "cost",
+    "abstain",
 )
 """The options that are settings of a run under the same name."""
 OF_AUTO = ("effort", "lags")
 """Those of the default, which not every command has."""
-SHOWN = 40
-"""Columns that a table shows."""
 OF_YOURS = "or one of yours as package.module:Class"
 WITH_SETTINGS = "settings may follow, as in 'ngvi(floor=0.1)' or 'svb(rate=PerSqrt(2))'"
 
@@ -62,7 +66,8 @@ def add_settings(command: argparse.ArgumentParser, *, shards: bool = False) -> N
         "file",
         metavar="FILE",
         nargs="+" if shards else None,
-        help="CSV, NDJSON, Parquet, Arrow or LIBSVM, packed or not, or a folder of such files; - is standard input"
+        help="CSV, NDJSON, Parquet, Arrow or LIBSVM, packed or not, or a folder of such files; - is standard input; topics "
+        "and streams, as kafka://localhost:9092/clicks or redis://localhost:6379/clicks"
         + ("; several, or a pattern, are shards" if shards else ""),
     )
     task = command.add_argument_group("what to predict")
@@ -82,6 +87,8 @@ def add_settings(command: argparse.ArgumentParser, *, shards: bool = False) -> N
     )
     task.add_argument(
         "--loss",
+        action=Named,
+        known=[name for kind in TASKS for name in losses_of(kind)],
         metavar="NAME",
         help=f"what a prediction costs: {_losses()}; {OF_YOURS} (default: the first of its task)",
     )
@@ -97,9 +104,41 @@ def add_settings(command: argparse.ArgumentParser, *, shards: bool = False) -> N
         type=float,
         default=0.9,
         metavar="P",
-        help="of numbers and counts: the part that is to lie in their intervals (default: 0.9)",
+        help="the part of the labels that is to lie in their intervals, or of classes in their sets (default: 0.9)",
     )
+    task.add_argument(
+        "--cost",
+        type=Path,
+        metavar="FILE",
+        help="decide for the class of the least expected cost: a CSV file whose header has the classes that can be decided, "
+        "and whose first column those that come; these are all the classes",
+    )
+    task.add_argument("--abstain", action="store_true", help="decide only where the set has one class")
     task.add_argument("--delay", type=int, default=0, metavar="N", help="labels come N rows late (default: 0)")
+    task.add_argument(
+        "--window",
+        type=int,
+        default=Settings.window,
+        metavar="N",
+        help=f"metrics are told of the last N rows beside those of all (default: {Settings.window})",
+    )
+    alarm = task.add_mutually_exclusive_group()
+    alarm.add_argument(
+        "--alarm",
+        type=float,
+        default=Settings.alarm,
+        metavar="DELTA",
+        help="ring where large losses become more frequent; false alarms have at most the chance DELTA, over a stream without "
+        f"end (default: {Settings.alarm})",
+    )
+    alarm.add_argument("--no-alarm", dest="alarm", action="store_const", const=None, help="watch no losses")
+    task.add_argument("--weight", metavar="COL", help="the column that says how often a row counts; 0 is only predicted")
+    task.add_argument(
+        "--class-weight",
+        type=_class_weight,
+        metavar="WHAT",
+        help="how often rows of a class count: balanced, by what has come of each so far, or A=5,B=1 (default: once each)",
+    )
     columns = command.add_argument_group("columns and rows")
     columns.add_argument("--drop", type=names, default=(), metavar="A,B", help="columns to leave out")
     columns.add_argument("--keep", type=names, default=(), metavar="A,B", help="the only columns to use")
@@ -136,13 +175,7 @@ def add_settings(command: argparse.ArgumentParser, *, shards: bool = False) -> N
 
 def add_reading(columns: argparse._ActionsContainer) -> None:
     """Add how a file is written, and what its columns hold."""
-    columns.add_argument(
-        "--kinds",
-        type=_kinds,
-        default={},
-        metavar="A=KIND,B=KIND",
-        help=f"what columns hold, where the guess is wrong: {', '.join(KINDS)}, or {DROP} to leave one out",
-    )
+    add_kinds(columns)
     columns.add_argument(
         "--decimal", choices=(".", ","), help="what numbers have before their decimals (default: by their looks)"
     )
@@ -161,12 +194,35 @@ def add_reading(columns: argparse._ActionsContainer) -> None:
     )
 
 
+def add_kinds(columns: argparse._ActionsContainer) -> None:
+    columns.add_argument(
+        "--kinds",
+        type=_kinds,
+        default={},
+        metavar="A=KIND,B=KIND",
+        help=f"what columns hold, where the guess is wrong: {', '.join(KINDS)}, or {DROP} to leave one out",
+    )
+
+
 def _kinds(text: str) -> dict[str, str]:
-    pairs = [part.rpartition("=") for part in names(text)]
-    wrong = next((kind for name, _, kind in pairs if not name or kind not in (*KINDS, DROP)), None)
+    pairs, known = [part.rpartition("=") for part in names(text)], (*KINDS, DROP)
+    wrong = next((kind for name, _, kind in pairs if not name or kind not in known), None)
     if wrong is not None:
-        raise argparse.ArgumentTypeError(f"{text!r}: needs column=kind, the kind one of {', '.join(KINDS)}, {DROP}")
+        meant = did_you_mean(wrong, known)
+        raise argparse.ArgumentTypeError(f"{text!r}{meant}: needs column=kind, the kind one of {', '.join(known)}")
     return {name.strip(): kind for name, _, kind in pairs}
+
+
+def _class_weight(text: str) -> str | dict[str, float]:
+    if text == "balanced":
+        return text
+    pairs = [part.rpartition("=") for part in names(text)]
+    try:
+        if pairs and all(name for name, _, _ in pairs):
+            return {name.strip(): float(weight) for name, _, weight in pairs}
+    except ValueError:
+        pass
+    raise argparse.ArgumentTypeError(f"{text!r}: needs balanced, or class=weight at commas, as yes=5,no=1")
 
 
 def _losses() -> str:
@@ -180,14 +236,37 @@ def add_bad_rows(group: argparse._ActionsContainer) -> None:
         "--bad-rows",
         default="stop",
         metavar="WHAT",
-        help="at a row that cannot be used: stop, skip it, or the file to write such rows to; missing skips them, but takes "
-        "cells that are not of their column's kind, as 12O in one of numbers, as missing values (default: stop)",
+        help="at a row that cannot be used: stop, skip it, or the file, topic or stream to write it to; missing skips them, "
+        "but takes cells that are not of their column's kind, as 12O in one of numbers, as missing values (default: stop)",
     )
+
+
+def add_beside(group: argparse._ActionsContainer) -> None:
+    group.add_argument(
+        "--keep-columns",
+        type=names,
+        default=(),
+        metavar="A,B",
+        help="columns of the rows that stand beside their predictions, such as an id; they are used as without it",
+    )
+    group.add_argument(
+        "--explain",
+        action="store_true",
+        help="what each column adds to each prediction: base and all of from_… are the score, on the scale of the loss "
+        "(in a run one row at a time, so slower)",
+    )
+
+
+def add_rule(group: argparse._ActionsContainer) -> None:
+    told = f"{', '.join(rules())}, {OF_YOURS} (default: auto)"
+    group.add_argument("--rule", action=Named, known=rules(), metavar="NAME", default="auto", help=told)
 
 
 def add_family(group: argparse._ActionsContainer) -> None:
     group.add_argument(
         "--family",
+        action=Named,
+        known=named(Family),
         metavar="NAME",
         help=f"what a rule keeps of its weights: {', '.join(named(Family))}, {OF_YOURS}; mean-field has a std each, full all "
         "covariances, low-rank those of 10 directions, point neither (default: mean-field; of oga: point)",
@@ -198,6 +277,8 @@ def add_expand(group: argparse._ActionsContainer) -> None:
     known = [name for name in named(FeatureMap) if name != Beside.name]  # type: ignore[type-abstract]
     group.add_argument(
         "--expand",
+        action=Named,
+        known=known,
         metavar="NAME",
         help="features that a rule learns of beside the columns, for boundaries that bend: "
         f"{', '.join(known)}, {OF_YOURS}; settings in brackets, several at commas, as 'fourier(count=200), splines'; fourier "
@@ -212,6 +293,12 @@ def add_effort(group: argparse._ActionsContainer) -> None:
         default="default",
         help="of auto, how much an event may cost: light draws straight boundaries alone, in some 3 to 10 µs; default bent "
         "ones too, in 30 to 70; most in some hundreds (default: default)",
+    )
+    group.add_argument(
+        "--classes-by",
+        choices=get_args(ClassesBy),
+        help="how more than two classes are told apart: all by one posterior with one certificate, which takes rule auto or "
+        "implicit, or each by a learner of its own (default: softmax where auto learns probabilities, else one-vs-rest)",
     )
     group.add_argument(
         "--lags",
@@ -230,7 +317,8 @@ def add_import(group: argparse._ActionsContainer) -> None:
         action="append",
         default=[],
         metavar="PACKAGE.MODULE",
-        help="a module with losses, rules, families or maps of yours, which are then known by their names; may be repeated",
+        help="a module with losses, rules, families, maps or sources of yours, which are then known by their names; may be "
+        "repeated",
     )
 
 
@@ -256,26 +344,13 @@ def settings_of(
         raise ValueError("which column is to be predicted? name it: --target COL")
     first, end = options.rows
     chosen = {name: getattr(options, name) for name in (*SETTINGS, *OF_AUTO) if hasattr(options, name)}
+    chosen["cost"] = costs_of(options)
     return Settings(**chosen, rule=rule, family=family, expand=expand, first_row=first, end_row=end)
 
 
-def tell_columns(columns: Sequence[Seen]) -> None:
-    """Say on stderr what columns were taken for, and what is odd about them."""
-    for line in told_columns(columns):
-        print(line, file=sys.stderr)
-
-
-def told_columns(columns: Sequence[Seen]) -> list[str]:
-    """A table of what columns were taken for, and a line for each warning."""
-    width = min(max([6, *(len(column.name) for column in columns)]), 32)
-    kinds = max([13, *(len(column.kind or "") for column in columns)])
-    lines = [f"  {'column':{width}} {'taken for':{kinds}} {'missing':>8} {'distinct':>8}"] if columns else []
-    for column in columns[:SHOWN]:
-        kind = column.kind or "no value yet"
-        lines.append(f"  {column.name[:width]:{width}} {kind:{kinds}} {column.missing:>8,} {column.distinct:>8,}")
-    if len(columns) > SHOWN:
-        lines.append(f"  … and {len(columns) - SHOWN:,} more; onlinevi look --json has them all")
-    return lines + [f"  ! {warning}" for column in columns for warning in column.warnings]
+def costs_of(options: argparse.Namespace) -> Costs | None:
+    """The costs in the file of ``--cost``."""
+    return None if options.cost is None else read_costs(options.cost)
 
 
 def names(text: str) -> tuple[str, ...]:
@@ -291,29 +366,3 @@ def _range(text: str) -> tuple[int, int | None]:
     except ValueError:
         pass
     raise argparse.ArgumentTypeError(f"{text!r}: needs a first row and an end, such as 0:5000, 5000: or :5000")
-
-
-def make_directory(out: Path | None) -> None:
-    """Make the directory that ``--out`` names, if it does."""
-    if out is None:
-        return
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-    except (FileExistsError, NotADirectoryError) as error:
-        raise ValueError(f"--out {out}: there is a file of this name; name a directory") from error
-
-
-def write_json(path: Path, document: dict[str, Any]) -> Path:
-    """Put a document in the place of the file, as a whole."""
-    replace_text(path, json.dumps(document, ensure_ascii=False))
-    return path
-
-
-def bad_rows(count: int) -> str:
-    """How many bad rows there were, in words."""
-    return f"{count:,} bad {'row' if count == 1 else 'rows'}"
-
-
-def wrote(paths: Iterable[Path]) -> str:
-    """Which files were written, in words."""
-    return "Wrote " + ", ".join(map(str, paths)) + "."

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 import sys
 import time
 from collections.abc import Iterator
@@ -15,9 +16,10 @@ from typing import Any
 
 import numpy as np
 
-from onlinevi.adapters.cli.options import make_directory, settings_of
-from onlinevi.adapters.cli.outcome import WRITTEN, print_results, write_results
-from onlinevi.adapters.cli.progress import Line
+from onlinevi.adapters.cli.options import settings_of
+from onlinevi.adapters.cli.outcome import WRITTEN, make_directory, print_results, write_results
+from onlinevi.adapters.cli.voice import Line
+from onlinevi.data import is_address
 from onlinevi.runs import Fleet, Progress, Stopped, Stopper, is_pattern
 
 KEPT = "shards"
@@ -66,14 +68,14 @@ def run_shards(options: argparse.Namespace) -> int:
     _refuse_others(options)
     model = options.checkpoint or (options.out / "model.ovi" if options.out is not None else None)
     refuse_overwriting(
-        {**{f"FILE {path}": path for path in options.file}, "--prepare-like": options.prepare_like},
+        {**{f"FILE {path}": path for path in options.file}, "--cost": options.cost, "--prepare-like": options.prepare_like},
         {"--checkpoint": model, **{f"--out {name}:": options.out / name for name in WRITTEN if options.out is not None}},
     )
     settings = settings_of(options, options.rule, options.family, options.expand)
     settings = replace(settings, prepare_like=options.prepare_like, ball=options.ball)
     make_directory(options.out)
     stopper, begun, started = Stopper(), time.monotonic(), datetime.now(UTC).isoformat(timespec="seconds")
-    line = ShardLine() if sys.stderr.isatty() else None
+    line = ShardLine() if options.voice.draws else None
     with stopper.listening(), ExitStack() as stack:
         executor = None if options.dask is None else _cluster(options.dask, stack)
         try:
@@ -100,7 +102,7 @@ def run_shards(options: argparse.Namespace) -> int:
                 line.end()
     job = fleet.job
     assert job is not None
-    job.notes |= {"started": started, "command": "onlinevi " + " ".join(options.arguments), "ended": "end"}
+    job.notes |= {"started": started, "command": shlex.join(["onlinevi", *options.arguments]), "ended": "end"}
     job.clock.add(np.array([[job.metrics.count, time.monotonic() - begun]]))
     for one in fleet.bad:
         print(f"left out: {one.name}: {one.error}", file=sys.stderr)
@@ -124,10 +126,19 @@ def _waiting(stopper: Stopper) -> Iterator[None]:
 
 def _refuse_others(options: argparse.Namespace) -> None:
     """Refuse what is of one stream."""
-    one_stream = {"--predictions": options.predictions, "--from": options.after, "--hindsight": options.hindsight}
+    one_stream = {
+        "--predictions": options.predictions,
+        "--keep-columns": options.keep_columns or None,
+        "--from": options.after,
+        "--hindsight": options.hindsight,
+        "--labels": options.labels,
+        "--metrics-port": options.metrics_port is not None,
+    }
     for name, given in one_stream.items():
         if given:
             raise ValueError(f"{name} is of one stream, not of shards: leave it out, or name one FILE without --workers")
+    if broker := next(filter(is_address, options.file), None):
+        raise ValueError(f"{broker}: shards are files; what comes from a broker is one stream: leave out --workers and --dask")
     if options.bad_rows not in ("stop", "skip"):
         raise ValueError(f"--bad-rows {options.bad_rows}: many processes read shards, and none writes it: say stop or skip")
     if "-" in options.file:

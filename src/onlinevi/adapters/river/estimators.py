@@ -16,6 +16,7 @@ from onlinevi.engine import Vector
 from onlinevi.learners import (
     Auto,
     BadRow,
+    ClassesBy,
     Effort,
     Expand,
     FeatureMap,
@@ -27,10 +28,14 @@ from onlinevi.learners import (
     Prepare,
     StateBuffer,
     buffer_for,
+    check_classes_by,
     check_of_auto,
+    choose_softmax,
+    classes_by_of,
     loss_of,
     losses_of,
     rule_of,
+    with_sets,
 )
 from onlinevi.losses import Logistic, Loss, Squared, Target
 from onlinevi.rules import Rule
@@ -86,7 +91,7 @@ class _Estimator:
         if isinstance(self.rule, str) and self.rule == "auto":
             if self.family is not None or self.discount != 1.0 or self.expand is not None:
                 raise ValueError('rule="auto" chooses families, discounts and maps itself: leave them out, or give a rule')
-            return Auto(loss, self._inputs, effort=self.effort or "light")
+            return Auto(loss, self._inputs, effort=self.effort or "default")
         check_of_auto(self.effort or "default", 0)
         rule = rule_of(self.rule)
         own = self.family or (family if rule.gaussian else None)
@@ -151,10 +156,12 @@ class _Estimator:
 class OnlineVIClassifier(_Estimator, base.MiniBatchClassifier):  # type: ignore[misc]
     """A Gaussian belief about the weights of each class, updated in closed form at each event.
 
-    Features are scaled as they come. Classes are learned one against the rest, each as if it had been known from the start;
-    for bools there is one learner. By default each is ``onlinevi.Auto`` of light effort: of one event at a time most of the
-    time is Python's, and ``effort="default"``, for boundaries that bend, costs milliseconds. A single rule, such as
-    ``rule="ngvi"``, is some thirty times faster.
+    Features are scaled as they come. Several classes are told apart by one posterior over the weights of all where ``rule`` is
+    "auto" and the loss has probabilities (``classes_by="softmax"``), else each by a learner of its own ("one-vs-rest"); one
+    that joins is as if it had been known from the start. For bools there is one learner. By default it is ``onlinevi.Auto``,
+    which draws boundaries that bend; ``effort="light"``, straight ones, takes a part of the time, and a single rule, such as
+    ``rule="ngvi"``, less still. With ``coverage``, ``predict_set_one`` has the classes that hold the label as often as it
+    asks, on any stream.
 
     >>> from onlinevi.river import OnlineVIClassifier
     >>> model = OnlineVIClassifier()
@@ -176,10 +183,32 @@ class OnlineVIClassifier(_Estimator, base.MiniBatchClassifier):  # type: ignore[
         discount: float = 1.0,
         expand: FeatureMap | None = None,
         effort: Effort | None = None,
+        coverage: float | None = None,
+        classes_by: ClassesBy | None = None,
     ) -> None:
         super().__init__(loss, rule, family, inputs, absent, discount, expand, effort)
         self.classes: list[Any] = []
-        self._two, self._one_vs_rest = False, OneVsRest(self._learner.among_many(), known=0)
+        self.coverage, self.classes_by = coverage, classes_by
+        self._two, self._many = False, self._in_sets(self._for_many())
+        self._learner = self._in_sets(self._learner)
+
+    def _for_many(self) -> Learner[Any]:
+        """The learner of classes that join as they come."""
+        check_classes_by(self.classes_by, self.rule)
+        if classes_by_of(self.classes_by, self._learner.loss, self.rule) == "one-vs-rest":
+            return OneVsRest(self._learner.among_many(), known=0)
+        parts = self._learner.loss, self.rule, self.family, self._inputs, self.expand, self.effort or "default"
+        return choose_softmax(*parts, 0, grows=True, discount=self.discount)
+
+    def _in_sets(self, learner: Learner[Any]) -> Learner[Any]:
+        """The learner, with sets where these are asked for."""
+        if self.coverage is None:
+            return learner
+        if learner.loss.odds is None:
+            raise ValueError(
+                f"coverage={self.coverage}: {learner.loss} gives no probabilities to make sets of; use Logistic()"
+            )
+        return with_sets(learner, self.coverage)[0]
 
     def _default(self) -> tuple[Loss, Family]:
         # A narrow prior, for explicit steps: on fifty features a wide one overshoots at the start.
@@ -200,11 +229,11 @@ class OnlineVIClassifier(_Estimator, base.MiniBatchClassifier):  # type: ignore[
                 raise TypeError(f"label {y!r} after bools: give strings or numbers from the start for more than two classes")
             self._learn(x, 1.0 if y else -1.0, self._learner)
         elif y in self.classes:
-            self._learn(x, float(self.classes.index(y)), self._one_vs_rest)
+            self._learn(x, float(self.classes.index(y)), self._many)
         elif y is None or y != y:
             raise ValueError(f"label {y!r}: needs a class; drop the event")
         elif self.classes or not isinstance(y, bool | np.bool_):
-            self._learn(x, float(len(self.classes)), self._one_vs_rest)
+            self._learn(x, float(len(self.classes)), self._many)
             self.classes.append(y)
         else:
             self._learn(x, 1.0 if y else -1.0, self._learner)
@@ -233,6 +262,21 @@ class OnlineVIClassifier(_Estimator, base.MiniBatchClassifier):  # type: ignore[
         except BadRow as bad:
             raise self._refusal(self._columns, bad) from None
 
+    def predict_set_one(self, x: Features) -> set[Any]:
+        """The classes that hold the label as often as ``coverage`` asks; needs it to be given."""
+        if self.coverage is None:
+            raise ValueError(
+                "coverage=None: sets take a rule out of its compiled loop, so they are asked for; give coverage=0.9"
+            )
+        buffer = self._buffer
+        if buffer is None:
+            return set()
+        try:
+            held = buffer.held(self._read(x))
+        except BadRow as bad:
+            raise self._refusal(self._columns, bad) from None
+        return {name for name, there in zip(self.classes, held, strict=True) if there}
+
     def learn_many(self, X: Any, y: Any) -> None:
         _each(X, y, self.learn_one)
 
@@ -250,8 +294,8 @@ class OnlineVIClassifier(_Estimator, base.MiniBatchClassifier):  # type: ignore[
 class OnlineVIRegressor(_Estimator, base.MiniBatchRegressor):  # type: ignore[misc]
     """A Gaussian belief about the weights of a linear predictor, updated in closed form at each event.
 
-    Features are scaled as they come, and the unit of the label does not matter. By default it is ``onlinevi.Auto`` of light
-    effort: of one event at a time most of the time is Python's, and ``effort="default"``, for curves, costs milliseconds.
+    Features are scaled as they come, and the unit of the label does not matter. By default it is ``onlinevi.Auto``, which
+    learns curves; ``effort="light"``, for lines alone, takes a part of the time.
 
     >>> from onlinevi.river import OnlineVIRegressor
     >>> model = OnlineVIRegressor()

@@ -82,7 +82,8 @@ class OnlineVIEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         self._sparse = sparse
 
     def _learner(self) -> Learner[Any]:
-        return choose(self._loss, self.rule, self.family, self.inputs, self.coverage, self.expand, self.effort)
+        coverage = None if "classes" in self._targets else self.coverage
+        return choose(self._loss, self.rule, self.family, self.inputs, coverage, self.expand, self.effort)
 
     def _orders(self, used: Any) -> list[Any]:
         """The rows of each epoch: as they come, then shuffled."""
