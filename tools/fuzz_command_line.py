@@ -93,6 +93,8 @@ OPTIONS = (
     *(("--predictions", "said.csv"), ("--predictions", "said.parquet"), ("--predictions", "-"), ("--predictions", ".")),
     *(("--predictions", "no/said.csv"), ("--checkpoint", "."), ("--checkpoint", "no/m.ovi"), ("--checkpoint", "m.ovi")),
     *(("--resume",), ("--overwrite",), ("--from", "m.ovi"), ("--prepare-like", "."), ("--out", "afile"), ("--out", "out")),
+    *(("--config", "afile"), ("--config", "."), ("--config", "c.toml"), ("--config", "odd.toml"), ("--quiet",), ("-v",)),
+    *(("--help-all",), ("--taget", "y"), ("--jsn",)),
     *(("--import", "nope"), ("--import", ""), ("--rule", "a:b"), ("--loss", ":"), ("--debug",), ("--out", "afile/out")),
 )
 
@@ -206,6 +208,8 @@ def fault(number: int, folder: Path) -> str | None:
     case, printed, said = case_of(number), io.TextIOWrapper(io.BytesIO(), "utf-8"), io.StringIO()
     (folder / "rows.csv").write_text("a,y\n1,yes\n2,no\n")
     (folder / "afile").write_text("taken")
+    (folder / "c.toml").write_text('file = "rows.csv"\ndrop = ["a"]\nrows = ":1"\n[run]\njson = true\nevery = 2\n')
+    (folder / "odd.toml").write_text('target = ["y", 2]\nlevel = {a = 1}\nkinds = 1979-05-27\nresume = "no"\n[compare]\n')
     (folder / case.file).write_bytes(case.content)
     try:
         with contextlib.chdir(folder), contextlib.redirect_stdout(printed), contextlib.redirect_stderr(said):

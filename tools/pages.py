@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import logging
 import os
 import re
@@ -84,21 +83,22 @@ def _linked(page: str, text: str) -> Iterator[PurePosixPath]:
 
 
 def _command_line() -> str:
-    """What each command says to --help."""
+    """What each command says to --help-all."""
     from onlinevi.adapters.cli import command_parser
 
+    parts = []
     with patch.dict(os.environ, COLUMNS="92", NO_COLOR="1"):
-        parts = [f"## {parser.prog}\n\n```text\n{parser.format_help()}```\n" for parser in _parsers(command_parser())]
+        for parser in _parsers(command_parser()):
+            parser.whole = True
+            parts.append(f"## {parser.prog}\n\n```text\n{parser.format_help()}```\n")
     return "# Command line\n\n" + "\n".join(parts)
 
 
-def _parsers(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:
+def _parsers(parser: Any) -> Iterator[Any]:
     """A parser and those of its commands."""
     yield parser
-    for action in parser._actions:
-        if isinstance(action, argparse._SubParsersAction):
-            for command in action.choices.values():
-                yield from _parsers(command)
+    for command in parser.commands.values():
+        yield from _parsers(command)
 
 
 def _public() -> Iterator[tuple[str, set[str]]]:

@@ -11,12 +11,12 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "recipes.md"
 OUTPUT = re.compile(r"(?<=```text\n\$ python )(examples/\w+\.py)\n(.*?)(?=\n```)", re.DOTALL)
-CLOCK = r"(?<=started )\S+(?=\.$)|(?<=resumed behind )[\d,]+|(?<=numbers: ).*|^[\d.]+(?= s\.$)"
-"""Times, and how much of a pipe or a run was there at a time."""
+CLOCK = r"(?<=^\$ cd ).+|(?<=started )\S+(?=\.$)|(?<=resumed behind )[\d,]+|(?<=numbers: ).*|^[\d.]+(?= s\.$)"
+"""Folders, times, and how much of a pipe or a run was there at a time."""
 LAST_DIGITS = r"(?<=\.\d{4})\d{6,}"
 """Machines differ in them."""
-COMPILING = re.compile(r"^compiling .* for this machine, once; .*\n", re.MULTILINE)
-"""What is said where loops have yet to be compiled."""
+BUSY = re.compile(r"^(compiling .* for this machine, once; |waiting for .* rows, or the end, ).*\n", re.MULTILINE)
+"""What is said where loops have yet to be compiled, and where a pipe is slow."""
 CHANGING = re.compile(f"{CLOCK}|{LAST_DIGITS}", re.MULTILINE)
 
 
@@ -37,7 +37,7 @@ def printed(example: Path) -> str:
 
 def settled(output: str) -> str:
     """Without what changes from run to run, as the page has it."""
-    return CHANGING.sub("…", COMPILING.sub("", output)).rstrip("\n")
+    return CHANGING.sub("…", BUSY.sub("", output)).rstrip("\n")
 
 
 if __name__ == "__main__":
