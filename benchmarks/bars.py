@@ -125,9 +125,24 @@ def _small_file(results: Results) -> Numbers:
     return {name: each for name, each in results["seconds to"].items() if "run" in name and name.endswith("warm")}
 
 
+def _first(when: str) -> Callable[[Results], Numbers]:
+    """Of the default, with this state of the cache of compiled loops."""
+    return lambda results: {
+        name: seconds for name, seconds in results["seconds to"].items() if "auto" in name and f"{when}, of the" in name
+    }
+
+
 def _river_event(peer: str) -> Callable[[Results], Numbers]:
     ours = "OnlineVIClassifier(rule=NGVI())"
     return lambda results: {ours: results["µs an event"][peer] / results["µs an event"][ours]}
+
+
+def _default(who: str, to: str, *dims: str) -> Callable[[Results], Numbers]:
+    return lambda results: {f"d = {dim}": results["ns a row"][dim][who] / results["ns a row"][dim][to] for dim in dims}
+
+
+def _forest(results: Results) -> Numbers:
+    return {f"d = {dim}": each["River ARF, 10 trees"] / each["Auto()"] for dim, each in results["bent"].items()}
 
 
 BARS = (
@@ -199,6 +214,8 @@ BARS = (
     Bar("memory", "peak memory of long ÷ short streams", "growth", 1.05, _peaks),
     Bar("memory-file", "peak memory of `onlinevi run`", "end_to_end", 1.1, _file_peak),
     Bar("import", "seconds to import, warm", "start", 0.5, lambda results: {"import": results["seconds to"]["import, warm"]}),
+    Bar("first", "processor seconds to the default's first result, nothing compiled", "start", 6.0, _first("cold")),
+    Bar("first-warm", "the same, all compiled", "start", 1.5, _first("warm")),
     Bar("small-file", "seconds for a small file, warm", "start", 3.0, _small_file),
     Bar("events", "exponent of time in events", "growth", 1.1, _exponent("events")),
     Bar("stored", "exponent of time in stored values", "growth", 1.1, _exponent("stored values")),
@@ -209,6 +226,24 @@ BARS = (
         1.05,
         lambda results: results["with ÷ without"]["54"],
     ),
+    *(
+        Bar(
+            key,
+            f"River's StandardScaler | LogisticRegression ÷ {own}, d = {' and '.join(dims)}",
+            "default",
+            limit,
+            _default("River StandardScaler | LogisticRegression", own, *dims),
+            at_least=True,
+        )
+        for key, own, limit, dims in (
+            ("light", "Auto(effort='light')", 3.0, ("5", "20")),
+            ("light-wide", "Auto(effort='light')", 2.0, ("54",)),
+            ("default", "Auto()", 0.3, ("5",)),
+            ("default-wide", "Auto()", 0.5, ("54",)),
+        )
+    ),
+    Bar("forest", "River's ARF, 10 trees ÷ Auto(), rows that bend", "default", 20.0, _forest, at_least=True),
+    Bar("classes", "7 classes ÷ two, Auto()", "default", 5.0, _default("Auto(), 7 classes", "Auto()", "5", "20", "54")),
     Bar(
         "river-bare",
         "River's LogisticRegression ÷ ours in River, an event",

@@ -1,6 +1,6 @@
 """The suite: every section in a process of its own, one after the other. It goes on where it stopped.
 
-python benchmarks/bench.py                    # all sections, about 20 minutes on two quiet cores; make bench does it
+python benchmarks/bench.py                    # all sections, about 25 minutes on two quiet cores; make bench does it
 python benchmarks/bench.py dense growth       # some
 python benchmarks/bench.py --again            # those too that have results of the present sources
 python benchmarks/bench.py --tiny             # minutes, most of them for compiling: to see that everything runs
@@ -21,6 +21,7 @@ from timing import HERE, place, sources
 
 SECTIONS = (
     "dense",
+    "default",
     "sparse_rows",
     "events",
     "growth",

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from peers import STARTED, Peer, River, ScikitLearn, Scored, VowpalWabbit, progressive
 from scipy import special
-from streams import SEED, Stream, peer_package
+from study_streams import SEED, Stream, peer_package
 
 LIMIT = 60.0
 """Seconds of processor time, after which a peer is stopped."""

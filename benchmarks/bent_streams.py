@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 from held_out import HELD_OUT
-from streams import BASES, SEED, Stream, Task, peer_package
+from study_streams import BASES, SEED, Stream, Task, peer_package
 
 ROWS = 10_000
 WIDE_ROWS = 5_000

@@ -8,15 +8,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 import numpy as np
 from bent_peers import BASELINES
 from ledger import Result
-from quality_tables import CLOSE, TITLES, Pair, grouped, headline, number, pairs, per_row, shares, table
+from printed import Times
+from quality_tables import CLOSE, TITLES, Pair, calibration, grouped, headline, number, pairs, per_row, shares, table
 
 SECTION = "bent"
 REASONS: dict[str, str] = {
     "phoneme": "the classes lie in small islands, which a hundred hinges and waves blur; less so with effort most",
     "rbf": "moving clouds in ten columns: as phoneme",
-    "splice": "287 columns of 0 and 1: it is pairs of these that tell, and products end at 60 columns",
     "ring": "two round clouds about nearly one centre: naive Bayes is the truth there",
-    "chicago": "outliers among 55 columns of which many say the same",
     "demand": "each half-hour is nearly the one before: that is what `lags=2` is for",
 }
 """Why the default loses on a stream, in a few words, where it is understood."""
@@ -25,20 +24,29 @@ ByKey = Mapping[tuple[str, str, str], Result]
 Peers = Mapping[str, Sequence[str]]
 
 
-def report(results: Iterable[Result], ours: str, before: str, peers: Peers, parts: Mapping[str, Iterable[str]]) -> str:
-    """Ours against peers, baselines and what it was before, in each part of the streams; who won what; times."""
+def report(
+    results: Iterable[Result],
+    ours: str,
+    ratios: Iterable[tuple[str, str]],
+    peers: Peers,
+    parts: Mapping[str, Iterable[str]],
+    printed: Mapping[str, Times],
+) -> str:
+    """Ours against peers and baselines, and its ``ratios`` to what it was and may be, in each part of the streams; times."""
     results = list(results)
     sections = []
     for title, names in parts.items():
         within = set(names)
-        sections.append(_part(title, [result for result in results if result.stream in within], ours, before, peers))
-    everyone = [result for result in results if result.entrant in {name for names in peers.values() for name in names}]
-    return "\n\n".join(part for part in [*sections, _scores(results), _times([*everyone, *_of(results, ours)])] if part) + "\n"
+        sections.append(_part(title, [result for result in results if result.stream in within], ours, ratios, peers))
+    everyone = {ours, *(name for names in peers.values() for name in names)}
+    chosen = [result for result in results if result.entrant in everyone]
+    parts_behind = [_scores(results), calibration(chosen), _times(chosen, printed)]
+    return "\n\n".join(part for part in [*sections, *parts_behind] if part) + "\n"
 
 
-def _part(title: str, results: list[Result], ours: str, before: str, peers: Peers) -> str:
+def _part(title: str, results: list[Result], ours: str, ratios: Iterable[tuple[str, str]], peers: Peers) -> str:
     every, by_key = pairs(results, ours, peers), {result.key: result for result in results}
-    if not every:
+    if not any(result.entrant == ours for result in results):
         return ""
     tables = [f"### {title}"]
     for task, name in TITLES.items():
@@ -47,12 +55,10 @@ def _part(title: str, results: list[Result], ours: str, before: str, peers: Peer
             header = ["Stream", "Variant", "Ours", "Best peer", "Which", "Ratio", "Ours is", *map(str.capitalize, BASELINES)]
             lines = [[*pair.line, *(_cell(by_key, pair, baseline) for baseline in BASELINES)] for pair in chosen]
             tables.append(f"**{name}**\n\n{table(header, lines)}")
-    tables += [shares(every, "####"), losses(every), _errors(every), against(every, by_key, before)]
+    if every:
+        tables += [shares(every, "####"), losses(every), _errors(every)]
+    tables += [against(results, own, by_key, other) for own, other in ratios]
     return "\n\n".join(part for part in tables if part)
-
-
-def _of(results: Iterable[Result], entrant: str) -> list[Result]:
-    return [result for result in results if result.entrant == entrant]
 
 
 def _cell(by_key: ByKey, pair: Pair, entrant: str) -> str:
@@ -94,13 +100,13 @@ def _by(score: str) -> Callable[[Result], float]:
     return lambda result: result.scores[score]
 
 
-def against(every: list[Pair], by_key: ByKey, before: str, level: str = "####") -> str:
-    """What has become better and worse since the default was linear."""
-    compared = [(pair.ours, by_key.get((pair.ours.stream, pair.ours.variant, before))) for pair in every]
+def against(results: Iterable[Result], own: str, by_key: ByKey, other: str, level: str = "####") -> str:
+    """What one of ours has more or less than another."""
+    compared = [(result, by_key.get((result.stream, result.variant, other))) for result in results if result.entrant == own]
     ratios = {
-        f"{own.stream} {own.variant}": headline(own) / headline(old)
-        for own, old in compared
-        if old is not None and math.isfinite(headline(old))
+        f"{one.stream} {one.variant}": headline(one) / headline(two)
+        for one, two in compared
+        if two is not None and math.isfinite(headline(two))
     }
     if not ratios:
         return ""
@@ -108,7 +114,7 @@ def against(every: list[Pair], by_key: ByKey, before: str, level: str = "####") 
     worst, best = max(ratios, key=lambda name: ratios[name]), min(ratios, key=lambda name: ratios[name])
     mean = math.exp(np.mean(np.log(list(ratios.values()))))
     said = f"Worst {ratios[worst]:.3f} ({worst}), best {ratios[best]:.3f} ({best}), geometric mean {mean:.3f}."
-    return f"{level} Ratio to the {before}\n\n{said} From worst to best: {listed}."
+    return f"{level} Ratio of {own} to {other}\n\n{said} From worst to best: {listed}."
 
 
 def _scores(results: list[Result]) -> str:
@@ -136,14 +142,19 @@ def _score(result: Result) -> str:
     return f"({value})" if _was_slow(result) else value
 
 
-def _times(results: list[Result]) -> str:
-    """Over all streams, whose columns are from 2 to 313."""
-    by_entrant = grouped(results, by="entrant")
-    lines = []
-    for entrant, run in sorted(by_entrant.items(), key=lambda item: float(np.median([*map(per_row, item[1])]))):
-        micros = 1e6 * np.array([per_row(result) for result in run])
-        slow = sum(map(_was_slow, run))
-        lines.append([entrant, str(len(run)), *(f"{value:,.0f}" for value in (np.median(micros), micros.max())), str(slow)])
+def _times(results: list[Result], printed: Mapping[str, Times]) -> str:
+    """Over all streams, whose columns are from 2 to 313; of who was not measured, as printed."""
+    timed = grouped([result for result in results if result.seconds > 0.0], by="entrant")
+    times = {**printed, **{entrant: _timed(run) for entrant, run in timed.items()}}
+    lines = [
+        [entrant, str(of.streams), f"{of.median:,.0f}", f"{of.most:,.0f}", str(of.slow)]
+        for entrant, of in sorted(times.items(), key=lambda item: item[1].median)
+    ]
     note = "Microseconds an event to predict and learn; ours as one block, after compilation."
     body = table(["", "Streams", "Median", "Most", "Stopped as too slow on"], lines)
     return f"### Time on streams that bend\n\n{note}\n\n{body}" if lines else ""
+
+
+def _timed(run: list[Result]) -> Times:
+    micros = 1e6 * np.array([per_row(result) for result in run])
+    return Times(len(run), float(np.median(micros)), float(micros.max()), sum(map(_was_slow, run)))

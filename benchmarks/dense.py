@@ -2,9 +2,7 @@
 
     python benchmarks/dense.py [--tiny]
 
-Rows of Cover Type's shape, made and real. Nanoseconds a row, all in turns; who is slow gets fewer rows. Then the default in
-its efforts, for two classes, seven and numbers, against River's logistic regression behind a scaler, and its forest of ten
-trees: all predict rows before they learn.
+Rows of Cover Type's shape, made and real. Nanoseconds a row, all in turns; who is slow gets fewer rows.
 """
 
 from __future__ import annotations
@@ -24,13 +22,9 @@ from timing import Work, nanoseconds_a_row
 import onlinevi as ovi
 from onlinevi.datasets import DataUnavailable, load
 from onlinevi.ewa import AdaHedge, Aggregate, over_rates
-from onlinevi.learners import for_classes
 
 SOME, FEW, FEWEST = 100_000, 4_000, 1_000
 """Rows for those that need µs a row, for those that need tens of them, and for those that need hundreds."""
-
-DEFAULT_DIMS = (5, 20, COVER_DIM)
-CLASSES = 7
 
 
 class Parts(NamedTuple):
@@ -46,33 +40,7 @@ def measure(size: Size) -> dict[str, Any]:
         cases["Cover Type"] = _case(*cover(size.rows(COVER_ROWS)), size)
     except DataUnavailable as error:
         absent["Cover Type"] = str(error).split(". ")[0]
-    return {"cases": cases, "default": default(size), "left out": absent}
-
-
-def default(size: Size) -> dict[str, dict[str, float]]:
-    """Nanoseconds a row for each of some widths."""
-    found = {}
-    for dim in DEFAULT_DIMS:
-        X, y = unit_rows(size.rows(FEW), dim)
-        codes = np.arange(len(y)) % CLASSES
-        works = {
-            "Auto(effort='light')": passing(ovi.Auto(effort="light"), X, y),
-            "Auto()": passing(ovi.Auto(), X, y),
-            "Auto(), numbers": passing(ovi.Auto(ovi.Squared()), X, y),
-            f"Auto(), {CLASSES} classes": passing(for_classes(ovi.Auto(), CLASSES, grows=False), X, codes),
-        }
-        if not left_out("River"):
-            import rivals
-
-            works["River StandardScaler | LogisticRegression"] = rivals.river_pass(X, y, scaled=True)
-            some = slice(0, size.rows(FEWEST))
-            works["River ARF, 10 trees"] = rivals.forest_pass(X[some], y[some])
-        found[str(dim)] = nanoseconds_a_row(works, size.rounds)
-    return found
-
-
-def passing(learner: ovi.Learner, X: np.ndarray, y: np.ndarray) -> Work:
-    return Work(len(y), lambda: learner.update_many(learner.init(X.shape[1]), X, y))
+    return {"cases": cases, "left out": absent}
 
 
 def cover(rows: int) -> tuple[np.ndarray, np.ndarray]:

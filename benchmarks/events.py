@@ -18,6 +18,7 @@ from reference import RULES
 from section import Size, left_out, main
 
 import onlinevi as ovi
+from onlinevi.learners import buffer_for
 
 EVENTS = 1_000
 ROUNDS = 3
@@ -90,7 +91,16 @@ def _own(X: np.ndarray, y: np.ndarray) -> dict[str, Subject]:
         learner = ovi.Linear(loss=ovi.Logistic(), rule=rule)
         subjects[f"Linear, {name}"] = stateful(learner, learner.init(dim, len(y)), events)
     auto = ovi.Auto(loss=ovi.Logistic())
-    return subjects | {"Auto": stateful(auto, auto.init(dim), events, "forecast")}
+    subjects["Auto"] = stateful(auto, auto.init(dim), events, "forecast")
+    return subjects | {
+        f"Auto, {effort}, in place": in_place(ovi.Auto(effort=effort), events) for effort in ("light", "default")
+    }
+
+
+def in_place(learner: Any, events: list[tuple[Any, Any]]) -> Subject:
+    """A learner of ours in a buffer, which changes one state; an event says beside its values that all are there."""
+    buffer = buffer_for(learner, learner.init(len(events[0][0])))
+    return Subject([(np.stack([x, np.zeros(len(x))]), y) for x, y in events], buffer.probability, buffer.learn)
 
 
 def _river(X: np.ndarray, y: np.ndarray) -> dict[str, Subject]:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import partial
 
 import numpy as np
-from streams import SEED, Stream, Task, peer_package
+from study_streams import SEED, Stream, Task, peer_package
 
 A_COUNT = 20.0
 """Diabetes has no counts; its measure of progression in units of this, rounded, stands for them."""

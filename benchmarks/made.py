@@ -17,6 +17,13 @@ def unit_rows(rows: int, dim: int) -> tuple[np.ndarray, np.ndarray]:
     return X, y
 
 
+def bent_rows(rows: int, dim: int) -> tuple[np.ndarray, np.ndarray]:
+    """Dense rows whose label is whether they lie inside a ball of the first five columns, but for some noise."""
+    rng = np.random.default_rng(1)
+    X = rng.standard_normal((rows, dim))
+    return X, np.where(np.square(X[:, :5]).sum(axis=1) + rng.standard_normal(rows) > 4.35, 1.0, -1.0)
+
+
 def thin_rows(rows: int, dim: int, stored: int) -> tuple[sparse.csr_array, np.ndarray]:
     """Sparse rows of length 1 with ``stored`` values each, in places drawn anew for every row, in increasing order."""
     rng = np.random.default_rng(0)

@@ -15,7 +15,7 @@ from functools import partial
 import timing  # noqa: F401  (one thread, said before numpy is imported)
 from ours import Pass, default, pooling, progressive, with_learners
 from scores import HEADLINE, score
-from streams import streams
+from study_streams import streams
 
 import onlinevi as ovi
 

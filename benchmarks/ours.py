@@ -14,24 +14,24 @@ from typing import TypeAlias
 import numpy as np
 from peers import Scored
 from scipy import sparse
-from streams import QUANTILE_LEVEL, Stream
+from study_streams import QUANTILE_LEVEL, Stream
 
 import onlinevi as ovi
 from onlinevi.ewa import AdaHedge, Pool
-from onlinevi.learners import for_classes
+from onlinevi.learners import Effort
 from onlinevi.learners.default import recipe
 
 Pass: TypeAlias = Callable[[Stream], ovi.Trace]
 Entrant: TypeAlias = Callable[[Stream], Scored]
 
-OURS, BEFORE = "onlinevi.auto", "linear default"
+OURS, BEFORE, LIGHT, MOST = "onlinevi.auto", "linear default", "light effort", "most effort"
 LOSSES: dict[str, ovi.Loss] = {
     "classification": ovi.Logistic(),
     "regression": ovi.Squared(),
     "quantile": ovi.Pinball(QUANTILE_LEVEL),
     "counts": ovi.Poisson(),
 }
-"""Several classes are learned each against the rest, with the first of them."""
+"""Several classes are learned with the first of them."""
 NUMBERS = ("regression", "quantile")
 WARM_UP_ROWS = 20
 AS_THEY_ARE = ovi.Inputs(standardise=False, squash=None)
@@ -43,12 +43,12 @@ def progressive(run: Pass, stream: Stream) -> Scored:
     rows, note = len(stream.y), ""
     with suppress(ovi.BadRow):
         run(replace(stream, X=stream.X[:WARM_UP_ROWS], y=stream.y[:WARM_UP_ROWS]))
-    started = time.perf_counter()
+    started = time.process_time()
     try:
         trace = run(stream)
     except ovi.BadRow as refused:
         trace, note = refused.trace, f"diverged: row {refused.row} of {rows} refused: {refused.reason}"
-    seconds = time.perf_counter() - started
+    seconds = time.process_time() - started
 
     def whole(values: np.ndarray) -> np.ndarray:
         missing = [(0, rows - len(values))] + [(0, 0)] * (values.ndim - 1)
@@ -68,10 +68,10 @@ def progressive(run: Pass, stream: Stream) -> Scored:
     return Scored(whole(answer), None, lower, upper, seconds, finished, note)
 
 
-def default(stream: Stream) -> ovi.Trace:
+def default(stream: Stream, effort: Effort = "default") -> ovi.Trace:
     if stream.task == "classes":
-        return one_pass(for_classes(ovi.Auto(ovi.Logistic()), stream.classes), stream)
-    return ovi.auto(stream.X, stream.y, loss=LOSSES[stream.task])
+        return one_pass(ovi.Auto(ovi.Logistic(), effort=effort, known=stream.classes), stream)
+    return ovi.auto(stream.X, stream.y, loss=LOSSES[stream.task], effort=effort)
 
 
 def one_pass(learner: ovi.Learner, stream: Stream) -> ovi.Trace:
@@ -138,13 +138,24 @@ def alone(stream: Stream, step: Callable[[float], ovi.Rule], family: ovi.Family)
 
 def with_leaves(change: Callable[[ovi.Linear], ovi.Linear | None], pool: Pool) -> Pool:
     """Each leaf changed, those behind a map too; None leaves it out."""
-    learners = []
-    for learner in pool.learners:
-        if isinstance(learner, ovi.Linear):
-            learners.append(change(learner))
-        elif any(change(leaf) for leaf in learner.inner.learners):
-            learners.append(replace(learner, inner=with_leaves(change, learner.inner)))
+    learners = [_with_leaves(change, learner) for learner in pool.learners]
     return replace(pool, learners=[learner for learner in learners if learner is not None])
+
+
+def _with_leaves(change: Callable[[ovi.Linear], ovi.Linear | None], learner: ovi.Learner) -> ovi.Learner | None:
+    if isinstance(learner, ovi.Linear):
+        return change(learner)
+    if isinstance(learner, Pool):
+        return with_leaves(change, learner) if any(_with_leaves(change, own) for own in learner.learners) else None
+    inner = _with_leaves(change, learner.inner)
+    return None if inner is None else replace(learner, inner=inner)
+
+
+def not_clipped(pool: Pool) -> Pool:
+    """What learners on features say as they say it."""
+    clipped = (isinstance(learner, ovi.Expand) and isinstance(learner.inner, ovi.Clip) for learner in pool.learners)
+    pairs = zip(pool.learners, clipped, strict=True)
+    return replace(pool, learners=[replace(one, inner=one.inner.inner) if clips else one for one, clips in pairs])
 
 
 def without_map(kinds: tuple[type, ...], pool: Pool) -> Pool:
@@ -191,13 +202,21 @@ WITHOUT: dict[str, Pass] = {
     "no products": partial(in_part, vary=partial(without_map, (ovi.Products,))),
     "no hinges": partial(in_part, vary=partial(without_map, (ovi.Relu,))),
     "no waves": partial(in_part, vary=partial(without_map, (ovi.Fourier,))),
+    "bent alone": partial(in_part, vary=partial(without_map, (ovi.Unbent,))),
 }
 NOT_RECALIBRATED = {"not recalibrated": partial(in_part, vary=_as_it_is, recalibrated=False)}
-NOT_ROBUST = {"not robust": partial(in_part, vary=partial(with_leaves, _not_robust))}
+NOT_ROBUST = {
+    "not robust": partial(in_part, vary=partial(with_leaves, _not_robust)),
+    "not clipped": partial(in_part, vary=not_clipped),
+}
 OF_TASK = {"classification": NOT_RECALIBRATED} | dict.fromkeys(NUMBERS, NOT_ROBUST)
 
 DEFAULT: dict[str, dict[str, Entrant]] = {task: {OURS: partial(progressive, default)} for task in (*LOSSES, "classes")}
-BOTH_DEFAULTS = {task: {**entrants, BEFORE: partial(progressive, before)} for task, entrants in DEFAULT.items()}
+OF_OURS: dict[str, Pass] = {BEFORE: before, LIGHT: partial(default, effort="light"), MOST: partial(default, effort="most")}
+"""What the default is held against beside its peers: what it was before, and with less and more work an event."""
+ALL_OURS = {
+    task: entrants | {name: partial(progressive, run) for name, run in OF_OURS.items()} for task, entrants in DEFAULT.items()
+}
 ABLATION: dict[str, dict[str, Entrant]] = {
     task: {name: partial(progressive, run) for name, run in (LADDER | WITHOUT | OF_TASK.get(task, {})).items()}
     for task in LOSSES

@@ -15,6 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import default
 import quality_tables
 from bars import BARS, RULES, Verdict, judge
 from bench import SECTIONS
@@ -146,12 +147,9 @@ def _passes(section: Results) -> dict[str, str]:
     return written
 
 
-def _dense(section: Results) -> dict[str, str]:
-    written = _passes(section)
-    if widths := section.get("default"):
-        lines = [[f"d = {dim}", name, number(value / 1e3)] for dim, each in widths.items() for name, value in each.items()]
-        written["### The default, logistic loss"] = table(["", "", "µs a row"], lines)
-    return written
+def _default(section: Results) -> dict[str, str]:
+    lines = default.lines(dict(section))
+    return {"µs of processor time a row, and ratios.": table(["", *(f"d = {dim}" for dim in section["ns a row"])], lines)}
 
 
 def _events(section: Results) -> dict[str, str]:
@@ -242,10 +240,16 @@ def _certificate(section: Results) -> dict[str, str]:
 
 
 def _river(section: Results) -> dict[str, str]:
+    widths = section["the default"]
+    names = dict.fromkeys(name for found in widths.values() for name in found)
     return {
-        "µs an event, predicted and learned.": table(
+        "µs an event of 54 features, predicted and learned.": table(
             ["", "µs"], [[name, number(v)] for name, v in section["µs an event"].items()]
-        )
+        ),
+        "The default, by the number of features.": table(
+            ["", *(f"d = {dim}" for dim in widths)],
+            [[name, *(number(found[name]) for found in widths.values())] for name in names],
+        ),
     }
 
 
@@ -263,7 +267,8 @@ def _columns(values: Mapping[str, float]) -> str:
 
 
 WRITERS = {
-    "dense": ("One pass, dense rows", _dense),
+    "dense": ("One pass, dense rows", _passes),
+    "default": ("The default, in blocks", _default),
     "sparse_rows": ("One pass, sparse rows", _passes),
     "events": ("One event at a time", _events),
     "growth": ("Growth", _growth),

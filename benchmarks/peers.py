@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 import numpy as np
 from scipy import sparse, special
-from streams import QUANTILE_LEVEL, Stream, Task, peer_package
+from study_streams import QUANTILE_LEVEL, Stream, Task, peer_package
 
 # Seconds of processor time, not of the clock: where a slow peer stops must not depend on what else the machine does.
 TOO_SLOW = 180.0
@@ -65,7 +65,7 @@ def progressive(make: Callable[[], Peer], stream: Stream, limit: float | None = 
     deadline = time.process_time() + (TOO_SLOW if limit is None else limit)
     with np.errstate(all="ignore"):
         for row, label in peer.events(stream):
-            started = time.perf_counter()
+            started = time.process_time()
             try:
                 answer = peer.predict(row)
                 answers[finished, : len(answer)] = answer
@@ -75,7 +75,7 @@ def progressive(make: Callable[[], Peer], stream: Stream, limit: float | None = 
                     raise
                 note = f"diverged: stopped at row {finished} of {rows} by {type(error).__name__}: {error}"
                 break
-            seconds += time.perf_counter() - started
+            seconds += time.process_time() - started
             finished += 1
             if finished < rows and time.process_time() > deadline:
                 note = f"too_slow: stopped after {finished} of {rows} rows"

@@ -11,7 +11,8 @@ forests, neighbours and networks among the peers; the first study's streams are 
 
 Results are kept in out/quality as they come, and an interrupted run goes on where it stopped. ``--peers`` takes beginnings of
 names, ours included. ``--held-out`` is for other streams, by which the default was not chosen. ``--write`` runs nothing: it
-puts the tables of what is there between the marks of a document.
+puts the tables of what is there between the marks of a document. Peers that were not measured are as they were printed once
+(``printed.py``): so ours can be run alone, in minutes.
 """
 
 from __future__ import annotations
@@ -30,11 +31,12 @@ from bent_peers import BENT_PEERS, is_here
 from bent_streams import ALSO_FIRST, BENT_BASES, BENT_HELD_OUT, variants_of
 from held_out import HELD_OUT
 from ledger import Key, Ledger, Result
-from ours import ABLATION, BEFORE, BOTH_DEFAULTS, LADDER, NOT_RECALIBRATED, NOT_ROBUST, OURS, WITHOUT
+from ours import ABLATION, ALL_OURS, BEFORE, LADDER, LIGHT, MOST, NOT_RECALIBRATED, NOT_ROBUST, OURS, WITHOUT
 from peers import PEERS, Scored
+from printed import FOLDER, printed, printed_times, together
 from quality_tables import put_between_marks
 from scores import score
-from streams import BASES, VARIANTS, Stream, streams
+from study_streams import BASES, VARIANTS, Stream, streams
 
 from onlinevi.adapters.cli.progress import watching
 
@@ -55,11 +57,12 @@ class Study:
     held_out: Bases
     peers: Entrants
     variants_of: Callable[[str], Iterable[str]]
-    tables: Callable[[Ledger], str]
+    tables: Callable[[Iterable[Result], Path], str]
+    """Of results, and of the folder where those of peers are printed."""
 
     @property
     def everyone(self) -> Entrants:
-        return {task: {**BOTH_DEFAULTS[task], **peers} for task, peers in self.peers.items()}
+        return {task: {**ALL_OURS[task], **peers} for task, peers in self.peers.items()}
 
     @property
     def names(self) -> dict[str, list[str]]:
@@ -73,6 +76,11 @@ class Study:
     def streams(self, chosen: Mapping[str, list[str]]) -> Iterator[Stream]:
         for name, variants in chosen.items():
             yield from streams([name], variants, {**self.bases, **self.held_out})
+
+    def written(self, ledger: Ledger, folder: Path) -> str:
+        """The tables of what was measured, and of peers that were not as they are printed; nothing where nothing was."""
+        measured = list(ledger)
+        return self.tables(together(printed(folder / f"{self.section}.csv"), measured), folder) if measured else ""
 
     def ordered(self, results: Iterable[Result]) -> list[Result]:
         """In the order of the streams and of the peers, ours first, whatever order they were run in."""
@@ -91,7 +99,7 @@ def main(arguments: list[str] | None = None) -> None:
     options = _options(arguments)
     if options.write is not None:
         for study in (FIRST, BENT):
-            text = study.tables(Ledger(options.out / study.file))
+            text = study.written(Ledger(options.out / study.file), options.printed)
             if text:
                 put_between_marks(options.write, text, study.section)
         return
@@ -106,7 +114,7 @@ def main(arguments: list[str] | None = None) -> None:
             bars.plan(sum(map(len, chosen.values())))
         found = study.streams(chosen)
         measure(ledger, map(shortened, found) if options.quick else found, entrants, bars)
-    print(study.tables(ledger))
+    print(study.tables(ledger, options.printed) if options.quick else study.written(ledger, options.printed))
 
 
 def measure(ledger: Ledger, chosen: Iterable[Stream], entrants: Entrants, bars: Any = None) -> None:
@@ -136,8 +144,8 @@ def shortened(stream: Stream) -> Stream:
     return replace(stream, X=stream.X[first], y=stream.y[first], clean=stream.clean[first])
 
 
-def _first_tables(ledger: Ledger) -> str:
-    results = FIRST.ordered(ledger)
+def _first_tables(found: Iterable[Result], folder: Path) -> str:
+    results = FIRST.ordered(found)
     parts = [result for result in results if result.entrant == OURS or result.entrant in ABLATION[result.task]]
     run = [result for result in results if result.entrant == OURS or result.entrant in PEERS[result.task]]
     compared = [result for result in run if result.stream in BASES]
@@ -145,21 +153,23 @@ def _first_tables(ledger: Ledger) -> str:
     by_key = {result.key: result for result in results}
     sections = [
         quality_tables.report(compared, OURS, FIRST.names),
-        bent_tables.against(quality_tables.pairs(compared, OURS, FIRST.names), by_key, BEFORE, "###"),
+        bent_tables.against(compared, OURS, by_key, BEFORE, "###"),
+        bent_tables.against([result for result in results if result.stream in BASES], LIGHT, by_key, BEFORE, "###"),
         quality_tables.comparison("### Streams held out", held_out, OURS, FIRST.names),
         quality_tables.ablation(parts, OURS, list(LADDER), [*WITHOUT, *NOT_ROBUST, NOT_RECALIBRATED]),
     ]
     return "\n".join(section for section in sections if section) if results else ""
 
 
-def _bent_tables(ledger: Ledger) -> str:
+def _bent_tables(found: Iterable[Result], folder: Path) -> str:
     parts = {
         "Streams that bend": list(BENT_BASES),
         "Streams that bend, held out": list(BENT_HELD_OUT),
         "The first study's streams, against peers that bend": list(ALSO_FIRST),
     }
-    results = BENT.ordered(ledger)
-    return bent_tables.report(results, OURS, BEFORE, BENT.names, parts) if results else ""
+    results, times = BENT.ordered(found), printed_times(folder / "bent_times.csv")
+    more = [(OURS, BEFORE), (MOST, OURS)]
+    return bent_tables.report(results, OURS, more, BENT.names, parts, times) if results else ""
 
 
 FIRST = Study("results.jsonl", quality_tables.SECTION, BASES, HELD_OUT, PEERS, lambda name: VARIANTS, _first_tables)
@@ -200,6 +210,7 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--held-out", action="store_true", help="the streams that the default was not chosen by")
     parser.add_argument("--ablation", action="store_true", help="take the default apart instead")
     parser.add_argument("--out", type=Path, default=Path("out/quality"), help="where results are kept")
+    parser.add_argument("--printed", type=Path, default=FOLDER, help="where scores of peers are that were not measured here")
     parser.add_argument("--write", type=Path, metavar="DOCUMENT", help="only put the tables into a document")
     options = parser.parse_args(arguments)
     if options.bent and options.ablation:

@@ -81,7 +81,7 @@ def report(results: Iterable[Result], ours: str, peers: Mapping[str, Sequence[st
     results = list(results)
     every = pairs(results, ours, peers)
     parts = [_against_best("### Against the best peer", every), shares(every), _losses(every)]
-    parts += [_all_scores(results, ours, peers), _intervals(results), _times(results)]
+    parts += [_all_scores(results, ours, peers), _intervals(results), calibration(results), _times(results)]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
@@ -155,6 +155,13 @@ def _intervals(results: list[Result]) -> str:
 def _interval(result: Result) -> str:
     width = number(result.scores["width"]) if "width" in result.scores else "unbounded"
     return f"{result.scores['coverage']:.1%}, {width}"
+
+
+def calibration(results: list[Result], level: str = "###") -> str:
+    """How far probabilities were off; of results from before that was measured there is none."""
+    body = by_variant([result for result in results if "ece" in result.scores], lambda one: f"{one.scores['ece']:.2%}")
+    note = "ECE in ten bins: of two classes that of the second, of more that of the likeliest."
+    return f"{level} Calibration of probabilities\n\n{note}\n\n{body}" if body else ""
 
 
 def _times(results: list[Result]) -> str:

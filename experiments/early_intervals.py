@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 
 import onlinevi as ovi
+from onlinevi.runs.charts import Axis, Chart, Line, figure_of
 
 LOW, HIGH = 0.85, 0.97
 Noise = Callable[[np.random.Generator, np.ndarray], np.ndarray]
@@ -42,21 +43,14 @@ def covered(streams: int, rows: int, noise: Noise = NOISES["normal noise"]) -> n
 
 
 def draw(shares: Mapping[str, np.ndarray], streams: int, out: Path) -> None:
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(8.0, 3.2), layout="constrained")
-    FigureCanvasAgg(figure)
-    axes = figure.subplots()
-    axes.axhspan(100.0 * LOW, 100.0 * HIGH, color="#eef3ee")
-    axes.axhline(90.0, color="black", linewidth=0.8)
-    for (name, share), colour in zip(shares.items(), ("#2ca02c", "#8e44ad", "#d98200"), strict=True):
-        axes.plot(np.arange(2, len(share) + 2), 100.0 * share, color=colour, label=name, linewidth=1.4)
-    axes.set(xlabel="row", ylabel="covered, %", ylim=(70.0, 100.0), title=f"Intervals of 90 % of ovi.auto, {streams} streams")
-    axes.grid(color="#e4e4e4", linewidth=0.6)
-    axes.legend(frameon=False, fontsize=8, loc="lower right")
+    rows, roles = np.arange(2.0, len(next(iter(shares.values()))) + 2.0), ("ngvi", "svb", "implicit")
+    ends = np.array([0.0, rows[-1]])
+    band = Line("", "reference", ends, np.full(2, 90.0), width=0.8, low=np.full(2, 100.0 * LOW), high=np.full(2, 100.0 * HIGH))
+    lines = [Line(name, role, rows, 100.0 * share) for (name, share), role in zip(shares.items(), roles, strict=True)]
+    x, y = Axis.rows(*ends), Axis("covered, %", 70.0, 100.0)
+    chart = Chart("intervals", f"Intervals of 90 % of ovi.auto, {streams} streams", x, y, (band, *lines))
     out.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(out, dpi=110)
+    figure_of([chart], panel=(8.0, 3.2)).savefig(out, dpi=110)
 
 
 def main() -> None:

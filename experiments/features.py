@@ -122,17 +122,17 @@ def show_families() -> None:
         print(f"| `{type(one).__name__}()` | " + " | ".join(cells) + " |")
 
 
-def show_cost() -> None:
-    """The processor time of a map alone, a row in a block: the least of nine."""
+def show_cost(rows: int = 600, rounds: int = 9) -> None:
+    """The processor time of a map alone, a row in a block: the least of some rounds."""
     print("| µs an event | d = 5 | d = 54 |\n|---|---|---|")
     for name, one in {**MAPS, "`Products(buckets=256)`": ovi.Products(buckets=256)}.items():
         if one is None:
             continue
         cells = []
         for dim in (5, 54):
-            Z, spent = np.column_stack([np.ones(600), np.random.default_rng(0).standard_normal((600, dim))]), []
+            Z, spent = np.column_stack([np.ones(rows), np.random.default_rng(0).standard_normal((rows, dim))]), []
             space = ovi.Expand(one, learner_for(ovi.Squared(), None)).space(dim + 1, dim + 1)
-            for _ in range(9):
+            for _ in range(rounds):
                 begun = time.process_time()
                 space.of(Z)
                 spent.append(time.process_time() - begun)

@@ -12,8 +12,9 @@ import numpy as np
 
 import onlinevi as ovi
 from onlinevi.guarantees import certificate, hindsight
+from onlinevi.runs.charts import Axis, Chart, Line, figure_of
 
-RULES = {"SVB": (ovi.SVB(), "#8e44ad"), "NGVI": (ovi.NGVI(), "#2ca02c")}
+RULES = {"SVB": ovi.SVB(), "NGVI": ovi.NGVI()}
 LOSS, RADIUS = ovi.Hinge(), 2.0
 
 
@@ -39,29 +40,23 @@ def curves(X: np.ndarray, y: np.ndarray, rule: ovi.Rule, times: list[int]) -> np
 
 
 def draw(out: Path) -> None:
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
     toy = ovi.datasets.load("toy")
     times = points(len(toy.y))
-    best = best_so_far(toy.X, toy.y, times)
-    figure = Figure(figsize=(8.0, 3.2), layout="constrained")
-    FigureCanvasAgg(figure)
-    for axes, (name, (rule, colour)) in zip(figure.subplots(1, 2, sharey=True), RULES.items(), strict=True):
+    t, best, charts = np.array(times), best_so_far(toy.X, toy.y, times), []
+    for name, rule in RULES.items():
         loss, regret, near = curves(toy.X, toy.y, rule, times)
-        t = np.array(times)
-        axes.plot(t, regret / t, color=colour, label="certified: box ±20")
-        axes.plot(t, near / t, color=colour, linestyle="--", label=f"certified: ‖u‖ ≤ {RADIUS:g}")
-        axes.plot(t, (loss - best) / t, color="black", label="true regret")
-        axes.plot(t, loss / t, color="#999999", linestyle=":", label="trivial: the loss itself")
-        axes.set(xscale="log", yscale="log", xlabel="t", title=name)
-        axes.grid(color="#e4e4e4", linewidth=0.6)
-        axes.legend(frameon=False, fontsize=8)
+        lines = (
+            Line("certified: box ±20", rule.name, t, regret / t),
+            Line(f"certified: ‖u‖ ≤ {RADIUS:g}", rule.name, t, near / t, dash="dash"),
+            Line("true regret", "reference", t, (loss - best) / t),
+            Line("trivial: the loss itself", "exact", t, loss / t, dash="dot"),
+        )
+        y = Axis("regret a step", 1e-3, 6.0, log=True)
+        charts.append(Chart(name, name, Axis.rows(t[0], t[-1], log=True, title="t"), y, lines))
         last = [f"{value / t[-1]:.4f}" for value in (loss[-1] - best[-1], regret[-1], near[-1], loss[-1])]
         print(f"{name}, T = {t[-1]}: true {last[0]}, box {last[1]}, ball {last[2]}, loss {last[3]} an event")
-    figure.axes[0].set_ylabel("regret / t")
     out.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(out, dpi=110)
+    figure_of(charts, panel=(4.6, 3.2)).savefig(out, dpi=110)
 
 
 def first_informative() -> None:

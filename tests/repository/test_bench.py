@@ -4,6 +4,7 @@ import json
 import time
 
 import bench
+import default
 import growth
 import numpy as np
 import page
@@ -30,12 +31,17 @@ def passes(**more):
 
 def results():
     dense = passes(**{"SVA in C": 50.0, "River StandardScaler | x": 1.0, "scikit-learn SGD, one call": 401.0})
+    own = {"Auto(effort='light')": 1e3, "Auto()": 1e4, "Auto(), 7 classes": 4e4, default.SCALED: 3e3}
+    straight, bent = {}, {}
+    for dim in map(str, default.DIMS):
+        straight[dim], bent[dim] = own, {"Auto()": 12.0, default.FOREST: 1200.0, "rows that the forest got": 9_000.0}
     curve = {"seconds": {"10": 1.0, "100": 10.0, "1000": 100.0}, "exponent": 1.0}
     rates, peaks = {"1 core": {"1": 1.0, "16": 13.0}}, {"100000": 100.0, "10000000": 104.0}
     grown = dict.fromkeys(("events", "features", "stored values"), curve) | {"rates": rates, "caches": {"L1": 3200}}
     grown |= {"threads": {"threads": 2, "cores": 2, "times as fast": 1.9}, "peak MB": {"events": peaks}}
     return {
         "dense": head("dense", cases={"synthetic": dense}, **{"left out": {"River": "not installed"}}),
+        "default": head("default", bent=bent, **{"ns a row": straight}),
         "growth": head("growth", **grown),
         "float32": head("float32", **{"left out": {"float32": "no option"}}),
     }
@@ -93,6 +99,8 @@ def test_the_worst_number_counts_and_what_is_absent_is_not_judged():
     assert verdicts["vw"].met
     assert verdicts["sgd-oga"].met
     assert verdicts["rates"].met
+    assert verdicts["forest"].worst == ("d = 5", 100.0)
+    assert verdicts["classes"].worst == ("d = 5", 4.0)
     assert verdicts["memory"].met
     assert verdicts["rates-two"].worst is verdicts["river"].worst is verdicts["import"].worst is None
     assert verdicts["river"].why_not == "left out: River"
@@ -113,6 +121,7 @@ def test_the_page_is_made_of_the_results(tmp_path):
     assert "River StandardScaler \\| x" in text
     assert "Left out: River; not installed." in text
     assert f"L1, 3 KB, at d = {fills(3200)}" in text
+    assert "| River ARF, 10 trees ÷ Auto(), bent rows | 100 | 100 | 100 |" in text
     assert "tiny run" not in text
     images = sorted(path.name for path in (tmp_path / "docs" / "img").iterdir())
     assert images == ["bench-dense.svg", "bench-growth.svg"]

@@ -12,10 +12,12 @@ import scores
 from ledger import Ledger, Result
 from peers import Scored
 from scipy import sparse, stats
-from streams import BLOWN_FACTOR, CORRUPTED_COUNT, VARIANTS, Stream, streams
+from study_streams import BLOWN_FACTOR, CORRUPTED_COUNT, VARIANTS, Stream, streams
 
 import onlinevi as ovi
+from onlinevi.learners import Forecast
 from onlinevi.learners.default import recipe
+from onlinevi.runs.metrics import Metrics
 
 
 def stream(task="regression", rows=300, columns=4):
@@ -42,7 +44,7 @@ def test_log_loss_and_error_of_hand_made_answers():
     given = Stream("s", "classification", np.zeros((2, 1)), np.array([1.0, -1.0]), np.array([1.0, -1.0]), "")
     found = scores.score(given, answers([1.0, 1.0], [0.8, 0.6]))
     smoothed = -np.log((0.99 * 0.8 + 0.005) * (0.99 * 0.4 + 0.005)) / 2
-    assert found == pytest.approx({"log_loss": -np.log(0.8 * 0.4) / 2, "smoothed": smoothed, "error": 0.5})
+    assert found == pytest.approx({"log_loss": -np.log(0.8 * 0.4) / 2, "smoothed": smoothed, "error": 0.5, "ece": 0.4})
 
 
 def test_of_several_classes_the_probability_of_the_right_one_counts():
@@ -50,7 +52,20 @@ def test_of_several_classes_the_probability_of_the_right_one_counts():
     probability = [[0.1, 0.1, 0.8], [0.4, 0.6, 0.0]]
     smoothed = -np.log((0.99 * 0.8 + 0.01 / 3) * (0.99 * 0.4 + 0.01 / 3)) / 2
     found = scores.score(given, answers([2.0, 1.0], probability))
-    assert found == pytest.approx({"log_loss": -np.log(0.8 * 0.4) / 2, "smoothed": smoothed, "error": 0.5})
+    assert found == pytest.approx({"log_loss": -np.log(0.8 * 0.4) / 2, "smoothed": smoothed, "error": 0.5, "ece": 0.4})
+
+
+def test_calibration_is_measured_as_runs_do():
+    draw = np.random.default_rng(0)
+    y, p = np.where(draw.random(500) < 0.4, 1.0, -1.0), draw.random(500)
+    given = Stream("s", "classification", np.zeros((500, 1)), y, y, "")
+    metrics = Metrics("classes")
+    metrics.add(y, Forecast(p, None, None, None, p, None, None), np.zeros(500))
+    found = scores.score(given, answers(np.where(p >= 0.5, 1.0, -1.0), p))["ece"]
+    assert found == pytest.approx(metrics.scores.so_far().learner["ece"])
+    results = [Result("s", "scaled", "classification", "us", 500, 1.0, "", {"log_loss": 0.5, "ece": 0.0125})]
+    assert "1.25%" in quality_tables.calibration(results)
+    assert quality_tables.calibration([]) == ""
 
 
 def test_a_sure_mistake_costs_much_but_not_all():
@@ -228,7 +243,9 @@ def test_each_variation_takes_out_its_part_and_no_other(loss):
     pool = recipe.pool(recipe.Chosen(loss, "default"), 5)
 
     def leaves(of):
-        return [leaf for own in of.learners for leaf in (leaves(own.inner) if isinstance(own, ovi.Expand) else [own])]
+        if isinstance(of, ovi.Linear):
+            return [of]
+        return [leaf for own in (of.learners if isinstance(of, ovi.Pool) else [of.inner]) for leaf in leaves(own)]
 
     without = {name: run.keywords["vary"](pool) for name, run in ours.WITHOUT.items() if "vary" in run.keywords}
     assert all(isinstance(leaf.rule, ovi.NGVI) for leaf in leaves(without["explicit steps"]))
@@ -245,6 +262,8 @@ def test_each_variation_takes_out_its_part_and_no_other(loss):
         assert all(leaf.loss.robust is not None for leaf in leaves(pool))
         plain = ours.NOT_ROBUST["not robust"].keywords["vary"](pool)
         assert all(leaf.loss.robust is None for leaf in leaves(plain))
+        assert "Clip" not in repr(ours.NOT_ROBUST["not clipped"].keywords["vary"](pool))
+        assert "Clip" in repr(pool)
 
 
 @pytest.mark.compiled
@@ -380,7 +399,7 @@ def test_tables_are_put_between_the_marks_and_nowhere_else(tmp_path):
     for told in (result(ours.OURS, 1.0, "toy"), result("VW", 2.0, "toy")):
         ledger.add(told)
     for _ in range(2):
-        quality.main(["--write", str(path), "--out", str(tmp_path)])
+        quality.main(["--write", str(path), "--out", str(tmp_path), "--printed", str(tmp_path)])
         text = path.read_text()
         assert text.startswith(f"before\n{begin}\n")
         assert text.endswith(f"\n{end}\nafter\n")
@@ -388,4 +407,4 @@ def test_tables_are_put_between_the_marks_and_nowhere_else(tmp_path):
         assert text.count("| toy | raw | 1 | 2 | VW (8 not compared) | 0.500 | best |") == 1
     path.write_text("no marks")
     with pytest.raises(ValueError, match="needs the lines"):
-        quality.main(["--write", str(path), "--out", str(tmp_path)])
+        quality.main(["--write", str(path), "--out", str(tmp_path), "--printed", str(tmp_path)])

@@ -15,10 +15,9 @@ import quality_tables
 import scores
 from bent_streams import ALSO_CORRUPTED, ALSO_FIRST, BENT, BENT_BASES, BENT_HELD_OUT, TASKS, variants_of
 from ledger import Ledger, Result
-from streams import Stream
+from study_streams import Stream
 
 import onlinevi as ovi
-from onlinevi.learners import for_classes
 
 
 def stream(task, y, columns=2):
@@ -201,10 +200,10 @@ def test_who_is_given_longer():
 @pytest.mark.parametrize("entrant", [ours.OURS, ours.BEFORE])
 def test_ours_of_several_classes_predicts_as_the_library_does(entrant):
     given = three_classes()
-    scored = ours.BOTH_DEFAULTS["classes"][entrant](given)
+    scored = ours.ALL_OURS["classes"][entrant](given)
     np.testing.assert_allclose(scored.probability.sum(axis=1), 1.0)
     if entrant == ours.OURS:
-        learner = for_classes(ovi.Auto(ovi.Logistic()), 3)
+        learner = ovi.Auto(ovi.Logistic(), known=3)
         _, trace = learner.update_many(learner.init(3), given.X, given.y)
         assert scores.score(given, scored)["log_loss"] == pytest.approx(trace.average_loss[-1])
 
@@ -232,7 +231,7 @@ def result(entrant, score, name="s", task="regression", note="", **more):
 
 
 def report(results):
-    return bent_tables.report(results, "us", "before", PEERS, {"Streams": ["s", "t"]})
+    return bent_tables.report(results, "us", [("us", "before")], PEERS, {"Streams": ["s", "t"]}, {})
 
 
 def test_baselines_stand_beside_every_pair_and_may_be_the_best_peer():
@@ -267,7 +266,7 @@ def test_who_was_slow_is_timed_by_the_rows_it_did():
 
 
 def test_nothing_measured_is_nothing_said(tmp_path):
-    assert quality.BENT.tables(Ledger(tmp_path / "none.jsonl")) == ""
+    assert quality.BENT.written(Ledger(tmp_path / "none.jsonl"), tmp_path) == ""
 
 
 def test_both_sections_are_written_where_they_belong(tmp_path):
@@ -277,7 +276,7 @@ def test_both_sections_are_written_where_they_belong(tmp_path):
     ledger = Ledger(tmp_path / "bent.jsonl")
     for told in (result(ours.OURS, 1.0, "concrete"), result("constant", 2.0, "concrete"), result("River ARF", 3.0, "wages")):
         ledger.add(told)
-    quality.main(["--write", str(path), "--out", str(tmp_path)])
+    quality.main(["--write", str(path), "--out", str(tmp_path), "--printed", str(tmp_path)])
     text = path.read_text()
     assert "| concrete | raw | 1 | 2 | constant (15 not compared) | 0.500 | best | 2 |  |" in text
     assert "| wages | raw | River ARF 3 |" in text
