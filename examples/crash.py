@@ -14,6 +14,7 @@ import numpy as np
 from onlinevi.adapters.cli import main
 
 os.chdir(tempfile.mkdtemp())
+print("$ cd", Path.cwd(), flush=True)
 
 
 def shell(command):

@@ -14,6 +14,7 @@ from pathlib import Path
 from onlinevi.adapters.cli import main
 
 os.chdir(tempfile.mkdtemp())
+print("$ cd", Path.cwd(), flush=True)
 
 
 def shell(command):

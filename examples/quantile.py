@@ -24,4 +24,4 @@ for start, stop in ((0, 400), (400, 4_400)):
     now = orders[start:stop]
     for name, amount in (("rule of thumb", thumb[start:stop]), ("forecast", ready[start:stop])):
         cost = np.where(now > amount, 9 * (now - amount), amount - now).mean()  # a miss costs nine times a left-over
-        print(f"hours {start:>3} to {stop:>4}, {name:<13}: enough in {np.mean(now <= amount):.1%}, costs {cost:4.0f} an hour")
+        print(f"hours {start:>3} to {stop:>4}, {name:<13}: enough in {np.mean(now <= amount):.0%}, costs {cost:4.0f} an hour")

@@ -15,6 +15,7 @@ import tempfile
 from pathlib import Path
 
 os.chdir(tempfile.mkdtemp())
+print("$ cd", Path.cwd(), flush=True)
 rng = random.Random(0)
 
 

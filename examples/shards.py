@@ -12,6 +12,7 @@ import onlinevi as ovi
 from onlinevi.adapters.cli import main
 
 os.chdir(tempfile.mkdtemp())
+print("$ cd", Path.cwd(), flush=True)
 
 
 def shell(command):
