@@ -163,6 +163,8 @@ def to_unit(row: Any) -> None:
         total = 0.0
         for j in range(np.uint64(len(row))):
             row[j] /= largest
+        for j in range(np.uint64(len(row))):
+            ns.one_by_one()  # zeros that are stored, and those left out, are to give the same bits
             total += row[j] * row[j]
         for j in range(np.uint64(len(row))):
             row[j] /= ns.sqrt(total)

@@ -88,7 +88,7 @@ def decided(totals: Vector, told: Vector) -> Vector:
 def weigh_each(scores: Any, classes: Any, seen: Any, weights: Any, totals: Any, before: Any, loss: Any) -> None:
     """Fills ``before`` and ``loss``, a row each, and adds to ``totals`` what every β has paid among the classes seen."""
     logs, paid = np.empty((2, scores.shape[1])), np.empty(len(totals))
-    everybody, all_seen = np.ones(len(seen)), True
+    everybody, terms, all_seen = np.ones(len(seen)), np.empty(len(seen)), True
     for k in range(len(seen)):
         all_seen = all_seen and seen[k] > 0.0
     for i in range(len(scores)):
@@ -97,17 +97,19 @@ def weigh_each(scores: Any, classes: Any, seen: Any, weights: Any, totals: Any, 
         for b in range(len(totals)):
             first, boldness = placed(b, len(seen))
             before[i, b] = totals[b]
-            paid[b] = log_whole(logs, first, everybody, boldness) - log_part(logs, first + own, boldness)
+            paid[b] = log_whole(logs, first, everybody, boldness, terms) - log_part(logs, first + own, boldness)
         loss[i] = log_mean(before[i], paid)
         for b in range(len(totals)):
             first, boldness = placed(b, len(seen))
-            among = paid[b] if all_seen else log_whole(logs, first, seen, boldness) - log_part(logs, first + own, boldness)
+            among = paid[b]
+            if not all_seen:
+                among = log_whole(logs, first, seen, boldness, terms) - log_part(logs, first + own, boldness)
             totals[b] += weight * among
 
 
 def share_each(totals: Any, scores: Any, shares: Any) -> None:
     """Fills ``shares``, a row each."""
-    logs, everybody = np.empty((2, scores.shape[1])), np.ones(shares.shape[1])
+    logs, everybody, terms = np.empty((2, scores.shape[1])), np.ones(shares.shape[1]), np.empty(shares.shape[1])
     for i in range(len(scores)):
         own = totals[i if len(totals) > 1 else 0]
         fill_logs(scores[i], logs)
@@ -116,7 +118,7 @@ def share_each(totals: Any, scores: Any, shares: Any) -> None:
             shares[i, k] = 0.0
         for b in range(len(own)):
             first, boldness = placed(b, len(everybody))
-            weight, log_sum = ns.exp(least - own[b]), log_whole(logs, first, everybody, boldness)
+            weight, log_sum = ns.exp(least - own[b]), log_whole(logs, first, everybody, boldness, terms)
             whole += weight
             for k in range(len(everybody)):
                 shares[i, k] += weight * ns.exp(log_part(logs, first + k, boldness) - log_sum)
@@ -141,8 +143,12 @@ def log_part(logs: Any, k: int, boldness: Real) -> Real:
     return logs[SUPPORT, k] + boldness * logs[AGAINST, k]
 
 
-def log_whole(logs: Any, first: int, takes_part: Any, boldness: Real) -> Real:
-    """The logarithm of the sum over the classes that take part; 0 where none of them is known, and all have the share 0."""
+def log_whole(logs: Any, first: int, takes_part: Any, boldness: Real, terms: Any) -> Real:
+    """The logarithm of the sum over the classes that take part; 0 where none of them is known, and all have the share 0.
+
+    ``terms`` is room for a number a class. They are summed one by one, so that classes which are not known yet, and add
+    nothing, change no bit: in vectors their number would decide which terms are summed first.
+    """
     largest, total = -math.inf, 0.0
     for k in range(len(takes_part)):
         if takes_part[k] > 0.0:
@@ -150,8 +156,10 @@ def log_whole(logs: Any, first: int, takes_part: Any, boldness: Real) -> Real:
     if largest == -math.inf:
         return 0.0
     for k in range(len(takes_part)):
-        if takes_part[k] > 0.0:
-            total += ns.exp(log_part(logs, first + k, boldness) - largest)
+        terms[k] = ns.exp(log_part(logs, first + k, boldness) - largest) if takes_part[k] > 0.0 else 0.0
+    for k in range(len(takes_part)):
+        ns.one_by_one()
+        total += terms[k]
     return largest + ns.log(total)
 
 
