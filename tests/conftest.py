@@ -17,8 +17,9 @@ gc.disable()
 settings.register_profile("fixed", derandomize=True, deadline=None)
 settings.load_profile("fixed")
 
-# Laws and short streams run interpreted, in this process and in those that tests start: compiling takes seconds a loop. Before
-# onlinevi is imported. Tests of long streams, and of the compiler itself, are marked "compiled".
+# Laws and short streams run interpreted, in this process and in those that tests start: there are hundreds of loops, and most are
+# run by a test or two. Before onlinevi is imported. Those that hundreds of tests share are machine code all the same
+# (helpers/quick_loops.py). Tests of long streams, and of the compiler itself, are marked "compiled".
 os.environ["ONLINEVI_ENGINE"] = "interpreted"
 
 # Tests start Python by the dozen: where no bytecode is kept, each start reads the whole package anew.
@@ -42,23 +43,23 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 @pytest.fixture(autouse=True)
 def engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """The engine that a test runs on."""
-    from helpers import quick_losses, small_default
+    from helpers import quick_loops, small_default
 
     from onlinevi.engine import using_engine
 
     name = "compiled" if request.node.get_closest_marker("compiled") else "interpreted"
     monkeypatch.setenv("ONLINEVI_ENGINE", name)
     slow = name == "interpreted"
-    with using_engine(name), quick_losses.of_tests(wanted=slow), small_default.of_tests(wanted=slow):
+    with using_engine(name), quick_loops.of_tests(wanted=slow), small_default.of_tests(wanted=slow):
         yield
 
 
 @pytest.fixture
-def losses_in_python(engine: None) -> Iterator[None]:
-    """For tests that compare with other processes, to the bit: these know nothing of quick losses."""
-    from helpers import quick_losses
+def all_in_python(engine: None) -> Iterator[None]:
+    """For tests that compare with other processes, to the bit: these know nothing of quick loops."""
+    from helpers import quick_loops
 
-    with quick_losses.of_tests(wanted=False):
+    with quick_loops.of_tests(wanted=False):
         yield
 
 

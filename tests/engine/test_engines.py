@@ -92,6 +92,7 @@ def doubled(x: float) -> float:
     return 2.0 * x
 
 
+@pytest.mark.usefixtures("all_in_python")
 def test_kernels_made_before_a_switch_follow_it() -> None:
     import numba
 

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from unittest import mock
 
 import onlinevi as ovi
-from onlinevi.learners.default import recipe
+from onlinevi.learners.default import joint, recipe
 from onlinevi.learners.default.recipe import Member, View
 
 VIEWS = (View(ovi.Relu(3), (Member(1.0, 1.0), Member(1.0, 0.99)), 1000),)
@@ -21,7 +21,11 @@ def of_tests(*, wanted: bool) -> Iterator[None]:
         yield
         return
     nothing = recipe.HASHED_PRODUCTS._replace(most_columns=0)
-    with mock.patch.multiple(recipe, BENT_CLASSES=VIEWS, BENT_NUMBERS=VIEWS, HASHED_PRODUCTS=nothing):
+    of_two = mock.patch.multiple(
+        recipe, BENT_CLASSES=VIEWS, BENT_NUMBERS=VIEWS, BENT_ONE_OF_MANY=VIEWS, HASHED_PRODUCTS=nothing
+    )
+    of_more = mock.patch.multiple(joint, BENT=VIEWS, APART=VIEWS)
+    with of_two, of_more:
         recipe.pool.cache_clear()
         yield
     recipe.pool.cache_clear()

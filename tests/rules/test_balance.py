@@ -84,6 +84,7 @@ ENOUGH = {ovi.Squared: 3.0, ovi.Hinge: 8.7, ovi.Logistic: 8.6, ovi.Absolute: 7.5
 """How many evaluations an event may take on average, the two of the loop among them."""
 
 
+@pytest.mark.usefixtures("all_in_python")
 @pytest.mark.parametrize("loss", LOSSES, ids=name)
 def test_no_learner_of_the_default_needs_many_evaluations(loss: ovi.Loss, monkeypatch: pytest.MonkeyPatch) -> None:
     """However wide its prior and however soon it forgets: what is learned of e2 in one step serves the next."""

@@ -50,7 +50,7 @@ def test_killed_many_times_it_ends_with_the_same_bits(kind: str) -> None:
     if kind == "redis" and not redis_is_here():
         pytest.skip(LACKS_REDIS)
     call = [sys.executable, str(Path(__file__).parents[1] / "helpers" / "killed_brokers.py"), kind, str(EVENTS), str(KILLS)]
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path), "ONLINEVI_ENGINE": "compiled"}
     done = subprocess.run(call, capture_output=True, text=True, env=environment, timeout=120)
     assert done.returncode == 0, done.stderr
     told = json.loads(done.stdout)

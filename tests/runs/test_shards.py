@@ -81,6 +81,7 @@ def test_the_same_bits_whatever_the_executor_does(learner: Any) -> None:
     assert len(set(found)) == 1
 
 
+@pytest.mark.usefixtures("all_in_python")
 def test_processes_give_the_same_bits() -> None:
     X, y, learner = *rows(80), ovi.Prepare(ovi.Inputs(), FULL)
     with ThreadPoolExecutor(2) as executor:

@@ -20,7 +20,7 @@ from helpers.killed_shards import LEARNER, play, shards_of_rows
 
 from onlinevi.runs import BadShard, Settings, learn_shards
 
-pytestmark = pytest.mark.usefixtures("losses_in_python")
+pytestmark = pytest.mark.usefixtures("all_in_python")
 
 
 def killing(marker: Path | None, source: Any) -> Any:

@@ -23,7 +23,8 @@ HELPERS = Path(__file__).parents[2] / "helpers"
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="has no fork")
 def test_a_service_that_is_killed_loses_nothing_that_it_acknowledged() -> None:
     run = [sys.executable, str(HELPERS / "killed_service.py"), "20"]
-    found = json.loads(subprocess.run(run, capture_output=True, text=True, check=True, timeout=240).stdout)
+    environment = os.environ | {"ONLINEVI_ENGINE": "compiled"}
+    found = json.loads(subprocess.run(run, capture_output=True, text=True, env=environment, check=True, timeout=240).stdout)
     assert found["kills"] == 20
     assert found["acknowledged"] > 100
     assert (found["lost"], found["learned_twice"], found["replays_to_the_same_bits"]) == (0, 0, 1)
