@@ -17,8 +17,8 @@ gc.disable()
 settings.register_profile("fixed", derandomize=True, deadline=None)
 settings.load_profile("fixed")
 
-# Laws and short streams run interpreted, in this process and in those that tests start: there are hundreds of loops, and most are
-# run by a test or two. Before onlinevi is imported. Those that hundreds of tests share are machine code all the same
+# Laws and short streams run interpreted, in this process and in those that tests start: there are hundreds of loops, and most
+# are run by a test or two. Before onlinevi is imported. Those that hundreds of tests share are machine code all the same
 # (helpers/quick_loops.py). Tests of long streams, and of the compiler itself, are marked "compiled".
 os.environ["ONLINEVI_ENGINE"] = "interpreted"
 

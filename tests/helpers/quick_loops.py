@@ -51,7 +51,7 @@ def quick_loss(plain: Function, careful: Function) -> Function:
 
 
 def is_shared(loop: Kernel) -> bool:
-    """Whether it is a loop that the default runs whatever it learns, or of its learners of classes and numbers on dense rows."""
+    """Whether the default runs this loop whatever it learns, or for its learners of classes and numbers on dense rows."""
     parts = {hole: getattr(part, "__qualname__", "") for hole, part in loop._parts.items()}
     loss = parts.get(holes.expected)
     if loss is None:
