@@ -18,7 +18,7 @@ from onlinevi.engine import Belief, Vector
 from onlinevi.guarantees.risk import check_delta
 from onlinevi.guarantees.sources import decider
 from onlinevi.learners import InputState, State, Trace
-from onlinevi.losses import Hinge
+from onlinevi.losses import Hinge, normal_cdf
 
 TEMPERS = 8.0 * 0.5 ** (0.5 * np.arange(24.0))
 """The rates of the mixture for rows that are not independent; the best for T rows of risk R is near √(2·cost/(T·R))."""
@@ -90,7 +90,7 @@ def pac_bayes(source: Any, X: Any, y: Any, *, delta: float = 0.05, adapted: bool
     standardised = _margins(parts, rows, labels)
     adapted, weights = adapted or online, np.array([part.weight for part in parts])
     kl = sum(part.divergence for part in parts)
-    wrong = weights @ _normal_cdf(-standardised)
+    wrong = weights @ normal_cdf(-standardised)
     gibbs_error = float(wrong.mean())
     gibbs_risk = _risk(gibbs_error, kl, rows.count, delta, adapted=adapted)
     vote_risk = gibbs_risk
@@ -133,7 +133,7 @@ def played_risk(trace: Trace, y: Any, delta: float) -> PlayedRisk:
     leaf = decider(trace).alone()
     if leaf is None or leaf.plan.missing:
         return PlayedRisk(decided, None)
-    wrong = _normal_cdf(-_standardised(labels * trace.prediction, trace.spread))
+    wrong = normal_cdf(-_standardised(labels * trace.prediction, trace.spread))
     return PlayedRisk(decided, tempered_bound(np.cumsum(wrong) / times, 0.0, times, delta))
 
 
@@ -231,12 +231,6 @@ def _standardised(margin: Vector, spread: Vector) -> Vector:
         return np.where((margin == 0.0) & (spread == 0.0), -np.inf, margin / spread)
 
 
-def _normal_cdf(z: Vector) -> Vector:
-    from scipy.special import ndtr
-
-    return np.asarray(ndtr(z))
-
-
 def _risk(error: float, cost: float, count: int, delta: float, *, adapted: bool) -> float:
     if adapted:
         return float(tempered_bound(error, cost, count, delta))
@@ -258,7 +252,7 @@ def _stretched(state: State, margins: Vector, kl: float, delta: float, *, adapte
         square = width + ratio**2 * length
         scale = (ratio * across + math.sqrt((ratio * across) ** 2 + 4.0 * dim * square)) / (2.0 * square)
         stretched = scale**2 * square - 2.0 * ratio * scale * across + offset - dim - 2.0 * dim * math.log(scale) + volume
-        error = float(_normal_cdf(-ratio * margins).mean())
+        error = float(normal_cdf(-ratio * margins).mean())
         least = min(least, _risk(error, max(0.5 * stretched, 0.0), len(margins), delta, adapted=adapted))
     return least
 

@@ -124,14 +124,15 @@ def _as_shares(sizes: _Sizes) -> _Shares:
 
 def _varied(state: Any, width: int, count: int) -> _Varied:
     """Rows of the laws that the moments of columns suggest."""
-    from scipy.special import ndtri
+    from statistics import NormalDist
 
     rng = np.random.default_rng(0)
     places = (np.arange(count) + 0.5) / count
     one, other = (rng.permuted(np.tile(places[:, None], width), axis=0) for _ in range(2))
     as_before = (one == other).all(axis=0)  # as may happen to few rows
     other[:, as_before] = np.roll(one, 1, axis=0)[:, as_before]
-    rows, others = ndtri(one), ndtri(other)
+    quantiles = np.array([NormalDist().inv_cdf(place) for place in places])
+    rows, others = (quantiles[(place * count).astype(int)] for place in (one, other))
     per = 1.0 / np.square(rows - others).mean(axis=0)
     moments = getattr(state, "inputs", None)
     if moments is None:

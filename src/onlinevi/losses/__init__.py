@@ -4,7 +4,7 @@ from onlinevi.losses.absolute import Absolute
 from onlinevi.losses.base import LabelLaw, Loss, Target, as_loss
 from onlinevi.losses.hinge import Hinge
 from onlinevi.losses.logistic import Logistic
-from onlinevi.losses.normal import POINT_MASS
+from onlinevi.losses.normal import POINT_MASS, normal_cdf
 from onlinevi.losses.pinball import Pinball
 from onlinevi.losses.poisson import Poisson
 from onlinevi.losses.speedups import quick_expected
@@ -22,5 +22,6 @@ __all__ = [
     "Squared",
     "Target",
     "as_loss",
+    "normal_cdf",
     "quick_expected",
 ]

@@ -9,7 +9,7 @@ import numpy as np
 
 from onlinevi.engine import Expected, Real, ns
 from onlinevi.losses.base import Loss, Target
-from onlinevi.losses.normal import INV_SQRT_2PI, POINT_MASS, bump, cumulative
+from onlinevi.losses.normal import INV_SQRT_2PI, POINT_MASS, bump, cumulative, normal_cdf
 
 
 @dataclass(frozen=True)
@@ -27,11 +27,9 @@ class Hinge(Loss):
 
     def probability(self, a: Any, v: Any = 0.0) -> Any:
         """Φ(a/v), the votes for +1: the hinge loss gives scores no other meaning. At v = 0 it is 0, ½ or 1."""
-        from scipy.special import ndtr
-
         with np.errstate(divide="ignore", invalid="ignore"):
             ratio = np.asarray(a, dtype=float) / v
-        return ndtr(np.where(np.equal(a, 0.0), 0.0, ratio))
+        return normal_cdf(np.where(np.equal(a, 0.0), 0.0, ratio))
 
     @staticmethod
     def valid_label(y: Real, *parameters: Real) -> Real:

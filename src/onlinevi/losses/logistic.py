@@ -77,9 +77,8 @@ class Logistic(Loss):
 
     def probability_of_score(self, score: Any, v: Any) -> Any:
         """The score has the spread in it already."""
-        from scipy.special import expit
-
-        return np.asarray(expit(score))
+        with np.errstate(over="ignore"):  # e^800 is infinite, and the probability 0
+            return 1.0 / (1.0 + np.exp(-np.asarray(score, dtype=float)))
 
     @staticmethod
     def odds(a: Real, v: Real) -> tuple[Real, Real]:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
-from onlinevi.engine import Real, ns
+import numpy as np
+
+from onlinevi.engine import Real, Vector, ns
 
 SQRT_HALF = math.sqrt(0.5)
 INV_SQRT_2PI = 1.0 / math.sqrt(2.0 * math.pi)
@@ -22,6 +25,16 @@ def cumulative(gap: Real, spread: Real, bump_r: Real) -> Real:
     """Φ(r) of r = gap/spread, given bump(r), which its callers need anyway; the left tail keeps its digits."""
     tail = 0.5 * bump_r * scaled_tail(SQRT_HALF * ns.absolute(gap), spread)
     return ns.where(gap < 0.0, tail, 1.0 - tail)
+
+
+FARTHEST = 40.0
+"""Beyond so many stds Φ is 0 or 1."""
+
+
+def normal_cdf(r: Any) -> Vector:
+    """Φ(r) of arrays, infinite values among them. scipy has it too, and takes a quarter of a second to import."""
+    within = np.clip(np.asarray(r, dtype=float), -FARTHEST, FARTHEST)
+    return np.asarray(cumulative(within, 1.0, bump(within)))
 
 
 def scaled_tail(top: Real, bottom: Real) -> Real:

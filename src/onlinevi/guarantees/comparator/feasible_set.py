@@ -57,8 +57,6 @@ class Cuboid:
     def newton_step(self, point: Vector, gradient: Vector, hessian: Vector) -> Vector:
         """Projected Newton (Bertsekas, 1982): where a bound is near and the slope points at it, go there coordinate by
         coordinate; solve for the others; bend the path into the box, and shorten it until it goes down."""
-        from scipy.linalg import cho_factor, cho_solve
-
         low, high, diagonal = self.low - point, self.high - point, hessian.diagonal()
         step, decrease = np.zeros_like(point), 0.0
         for _ in range(2 * len(point) + 20):
@@ -69,7 +67,7 @@ class Cuboid:
             held = ((step - low <= near) & (slope >= 0.0)) | ((high - step <= near) & (slope <= 0.0))
             free = np.flatnonzero(~held)
             if len(free):
-                newton[free] = -cho_solve(cho_factor(hessian[np.ix_(free, free)]), slope[free])
+                newton[free] = -solved(hessian[np.ix_(free, free)], slope[free])
             length, move, change = 1.0, newton, math.inf
             while change > SUFFICIENT * (slope @ move) and length > 1e-9:
                 move = np.clip(step + length * newton, low, high) - step
@@ -80,6 +78,20 @@ class Cuboid:
             if change >= -1e-9 * decrease:  # what is left is for the next step, which sees a fresh gradient
                 break
         return step
+
+
+FEW = 100
+"""Of so many coordinates numpy solves as fast as scipy's factors, which take a quarter of a second to import."""
+
+
+def solved(hessian: Vector, slope: Vector) -> Vector:
+    """The d with H·d = slope, refused where H is not positive definite."""
+    if len(slope) <= FEW:
+        np.linalg.cholesky(hessian)  # for the refusal alone
+        return np.asarray(np.linalg.solve(hessian, slope))
+    from scipy.linalg import cho_factor, cho_solve
+
+    return np.asarray(cho_solve(cho_factor(hessian), slope))
 
 
 @dataclass(frozen=True)
