@@ -1,7 +1,7 @@
 """Models behind HTTP under load: ours, which keeps every event on disk, and a pipeline of River's behind FastAPI, which
 pickles itself after every event or keeps nothing.
 
-    python benchmarks/serve.py [--seconds 4] [--loads 8x16,8x64] [--rest 50] [--first]
+    python benchmarks/serve.py [--seconds 4] [--repeats 3] [--loads 8x16,8x64] [--rest 50] [--first]
 
 Events of eight features, from as many connections as said, each of which waits for its answer before it sends again; one more
 connection predicts a row at a time while they learn. Events acknowledged a second of the clock, and of the service's processor
@@ -16,6 +16,7 @@ import os
 import random
 import signal
 import socket
+import statistics
 import sys
 import tempfile
 import threading
@@ -210,6 +211,12 @@ def measured(
             os.waitpid(child, 0)
 
 
+def medians(runs: Iterable[Iterable[tuple[str, Measured]]]) -> Iterator[tuple[str, Measured]]:
+    """Of several runs on services of their own, each figure's median by itself."""
+    for one in zip(*runs, strict=True):
+        yield one[0][0], Measured(*(statistics.median(figures) for figures in zip(*(each for _, each in one), strict=True)))
+
+
 SERVICES = (
     Service("onlinevi, one rule (implicit)", onlinevi_with("implicit", "default")),
     Service("onlinevi, default, light", onlinevi_with("auto", "light")),
@@ -235,6 +242,7 @@ def main() -> None:
     normal = ",".join(f"{connections}x{batch}" for connections in CONNECTIONS for batch in BATCHES)
     parser.add_argument("--loads", type=loads_of, default=normal, help="connections x events a call, at commas")
     parser.add_argument("--rest", type=float, default=0.0, metavar="MS", help="between two calls of a connection (default: 0)")
+    parser.add_argument("--repeats", type=int, default=1, metavar="N", help="the medians of so many runs (default: 1)")
     parser.add_argument("--only", metavar="TEXT", default="", help="services that have this in their names")
     parser.add_argument("--first", action="store_true", help="before all other work of the machine; needs root")
     options = parser.parse_args()
@@ -245,7 +253,8 @@ def main() -> None:
     print("| predict p50, ms | p99 | refused |\n|---|---|---|---|---|---|---|---|---|")
     every = [*((one, options.loads) for one in SERVICES), (OVERLOADED, [(1, 1), (32, 100)])]
     for service, loads in (one for one in every if options.only in one[0].name):
-        for name, one in measured(service, loads, options.seconds, options.rest / 1e3):
+        runs = [list(measured(service, loads, options.seconds, options.rest / 1e3)) for _ in range(options.repeats)]
+        for name, one in medians(runs):
             rates, times = (f"{value:,.0f}" for value in one[:2]), (f"{value:.1f}" for value in one[2:6])
             print(f"| {' | '.join((service.name, name, *rates, *times, f'{one.refused:.0%}'))} |", flush=True)
     print(f"Load behind it: {os.getloadavg()[0]:.1f}")

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from onlinevi import datasets
 from onlinevi.data import open_stream
-from onlinevi.data.schema.encoder import encode
+from onlinevi.data.schema.encoder import encode, encode_one
 from onlinevi.data.schema.look import first_look
 from onlinevi.data.schema.schema import Columns, Schema
 from onlinevi.data.schema.spelling import bucket
@@ -462,3 +462,41 @@ def test_wrapped_columns_are_what_they_hold(tmp_path: Path) -> None:
     pa.parquet.write_table(table, tmp_path / "t.parquet")
     with open_stream(tmp_path / "t.parquet") as stream:
         assert Columns().learn(stream.peek(), target="y").kinds == {"flag": "number"}
+
+
+ONE_ROW: list[tuple[dict[str, Any], bool]] = [
+    ({"a": 0.5, "b": "u"}, True),
+    ({"b": "v", "a": -3}, True),
+    ({"a": None, "b": "u"}, True),
+    ({"b": None, "a": 1e15}, True),
+    ({"a": 2.0}, True),
+    ({"b": "u", "w": 2.0}, True),
+    ({"a": "0.5", "b": "u"}, False),
+    ({"a": "x", "b": "u"}, False),
+    ({"a": True, "b": "u"}, False),
+    ({"a": math.inf, "b": "u"}, False),
+    ({"a": 1 << 60, "b": "u"}, False),
+    ({"a": 1e300, "b": "u"}, False),
+    ({"a": 1.0, "b": "never met"}, False),
+    ({"a": 1.0, "b": " "}, False),
+    ({"a": 1.0, "b": 7}, False),
+    ({"a": 1.0, "c": "who knows"}, False),
+    ({"c": 1.0}, False),
+    ({}, False),
+]
+"""Rows, and whether they are read at once."""
+
+
+@pytest.mark.parametrize("missing", ["nan", "zero", "refuse"])
+@pytest.mark.parametrize(("row", "at_once"), ONE_ROW, ids=str)
+def test_one_row_is_read_as_many_are(row: dict[str, Any], at_once: bool, missing: Any) -> None:
+    """Or not at all: then it is for the way that many go."""
+    first = batch({"a": [k / 7 for k in range(20)], "b": ["u", "v"] * 10, "w": [1.0] * 20, "y": list(range(20))})
+    schema = Columns(missing=missing, weight="w").learn([first], "y", Task("numbers"))
+    schema, _ = encode(schema, first)
+    found = encode_one(schema, row)
+    assert (found is not None) == (at_once and missing != "refuse")
+    if found is not None:
+        whole = encode(schema, batch({name: [value] for name, value in row.items()}), labels=False)[1].X
+        assert found.tobytes() == whole.tobytes()
+        assert found.flags == whole.flags

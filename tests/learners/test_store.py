@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import subprocess
 from collections import namedtuple
 from dataclasses import dataclass, is_dataclass, replace
@@ -14,6 +15,8 @@ import pytest
 from helpers.catalogue import LOSSES, RULES, name
 from helpers.checkpoints import AUTOS, LINEARS, POOL, SAMPLES, begun, rewrite, rows_for
 from helpers.states import same_bits
+from hypothesis import given
+from hypothesis import strategies as st
 
 import onlinevi as ovi
 from onlinevi import ewa
@@ -24,6 +27,7 @@ from onlinevi.learners import calibration, described
 from onlinevi.learners import linear as leaf
 from onlinevi.learners import state as plans
 from onlinevi.learners.store import configs
+from onlinevi.learners.store import format as store_format
 from onlinevi.learners.store.configs import Decoder, encode
 
 # --- what is saved comes back
@@ -41,6 +45,42 @@ def test_learning_goes_on_with_the_same_bits(one: Any, path: Path) -> None:
     again, after_again = loaded.learner.update_many(loaded.state, X[30:], y[30:])
     assert same_bits(again, whole)
     assert after.prediction.tobytes() == after_again.prediction.tobytes()
+
+
+JSON_VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=3),
+    lambda inside: st.lists(inside, max_size=7) | st.dictionaries(st.text(max_size=2), inside, max_size=3),
+    max_leaves=20,
+)
+
+
+@given(JSON_VALUES)
+def test_a_text_in_pieces_is_that_of_the_whole(value: Any) -> None:
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(store_format, "PIECE", 3)
+        assert store_format.as_json(value) == json.dumps(value)
+
+
+ODD_EXTRAS: list[Any] = [
+    *(math.nan, [math.nan], [math.inf, -math.inf], {"a": [math.inf]}, (1, 2), {"a": (1,)}, {1: 2}, {"a": {None: 1}}),
+    *({1, 2}, [b"x"], 10**5000),
+]
+
+
+@pytest.mark.parametrize("extra", ODD_EXTRAS, ids=lambda extra: str(type(extra)))
+def test_what_json_does_not_give_back_is_refused(path: Path, extra: Any) -> None:
+    with pytest.raises(TypeError, match="extra"):
+        ovi.save(path, LINEARS[0], begun(LINEARS[0]), extra=extra)
+    assert not path.exists()
+
+
+def test_large_numbers_and_circles_beside_a_learner(path: Path) -> None:
+    extra = {"large": [1 << 200, -(1 << 80)], "sum": [1e308, 1e308], "own": np.float64(0.1)}
+    ovi.save(path, LINEARS[0], begun(LINEARS[0]), extra=extra)
+    assert ovi.load(path).extra == extra
+    extra["round"] = extra
+    with pytest.raises(TypeError, match="extra"):
+        ovi.save(path, LINEARS[0], begun(LINEARS[0]), extra=extra)
 
 
 def test_a_state_before_its_first_event_comes_back(path: Path) -> None:

@@ -23,7 +23,16 @@ from onlinevi.runs.merge import merge_jobs
 from onlinevi.runs.metrics import Thinned, certified_regret
 from onlinevi.runs.model import Model, fit, open_model
 from onlinevi.runs.places import Places, bad_rows_file, place_of, refuse_overwriting
-from onlinevi.runs.predictions import Asked, Collected, Layout, Predictions, absent_columns, columns_of, predict_stream
+from onlinevi.runs.predictions import (
+    Asked,
+    Collected,
+    Layout,
+    Predictions,
+    absent_columns,
+    columns_of,
+    predict_one,
+    predict_stream,
+)
 from onlinevi.runs.rejected import Rejected
 from onlinevi.runs.report.document import to_plain
 from onlinevi.runs.report.headline import cells_as_missing, headline
@@ -121,6 +130,7 @@ __all__ = [
     "plot",
     "plot_comparison",
     "plotly_script",
+    "predict_one",
     "predict_stream",
     "print_rows",
     "read_costs",

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from onlinevi.data import Encoded, Refused, Schema, Stream, arrow, encode, plain, texts
+from onlinevi.data import Encoded, Refused, Schema, Stream, arrow, encode, encode_one, plain, texts
 from onlinevi.engine import Vector, did_you_mean
 from onlinevi.learners import BadRow, Forecast
 from onlinevi.losses import Target
@@ -268,6 +268,20 @@ def predict_stream(job: Job, stream: Stream, table: Table, bad: Rejected, layout
                     _predict(layout, predictions, state, grown, X, rows, start, stop)
                 bad(Refused(batch.source, int(rows.rows[stop]), None, refused.reason, ""))
                 start = stop + 1
+
+
+def predict_one(job: Job, row: Mapping[str, Any], table: Table, layout: Layout) -> bool:
+    """The same of a row by itself, the same bits in a fraction of the time; False where ``predict_stream`` is to judge it."""
+    X = encode_one(job.schema, row)
+    if X is None or layout.asked != NOTHING_ASKED:
+        return False
+    try:
+        forecast = job.learner.forecast(as_wide(job.learner, job.state, X), X)
+    except BadRow:
+        return False
+    one = np.zeros(1, dtype=np.int64)
+    Predictions(layout, table).add(Encoded(X, None, one, one), forecast)
+    return True
 
 
 def _predict(

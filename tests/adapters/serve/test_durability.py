@@ -69,7 +69,7 @@ def test_a_full_disk_refuses_and_goes_on_when_there_is_room(tmp_path: Path) -> N
         with pytest.raises(DiskFull, match="nothing of it was learned"):
             keeper.learn(events[len(learned) : len(learned) + 20]).result()
     assert keeper.published.number == before.number
-    assert keeper.predict(['{"a": 1.0, "b": "u"}'])[1]
+    assert keeper.predict([{"a": 1.0, "b": "u"}])[1]
     keeper.ask(lambda history: history.journal._on.execute("PRAGMA max_page_count=100000")).result()
     keeper.learn(events[len(learned) :]).result()
     job = keeper.published.job

@@ -172,6 +172,55 @@ def test_rows_that_wait_and_labels_share_a_group(keeper: Keeper, events: list[As
     assert keeper.learn([Asked("w3", None, "yes")]).result(20)[0].status == "learned"
 
 
+def test_a_group_is_closed_when_all_that_call_are_in_it(
+    keeper: Keeper, events: list[Asked], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody waits for a call that does not come; one that calls alone waits for nobody."""
+    monkeypatch.setattr(keeper_module, "GATHER", 20.0)
+    monkeypatch.setattr(keeper_module, "LONGEST", 20.0)
+    keeper.learn(events[20:22]).result(10)
+    go_on = threading.Event()
+    busy = keeper.ask(lambda history: go_on.wait(10))
+    both = [keeper.learn(events[k : k + 1]) for k in (22, 23)]
+    go_on.set()
+    assert busy.result(10)
+    assert [one.result(10)[0].number for one in both] == [23, 24]
+    before = keeper.counts.commits
+    first = keeper.learn(events[24:25])
+    time.sleep(0.05)
+    assert not first.done()
+    second = keeper.learn(events[25:26])
+    assert [first.result(10)[0].number, second.result(10)[0].number] == [25, 26]
+    assert keeper.counts.commits == before + 1
+
+
+@pytest.mark.parametrize("rule", ["implicit", "auto"])
+def test_a_row_by_itself_takes_a_short_way_to_the_same_bits(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rule: str
+) -> None:
+    keeper = Keeper(new_folder(tmp_path / "m", rule=rule, weight="w"))
+    keeper.learn([asked({**row, "w": 1 + k % 2}) for k, row in enumerate(rows(30))]).result()
+    asked_for = [{"b": "u", "a": 0.25}, {"a": None, "b": "v"}, {"a": 3, "w": 2}, {"b": "never met", "a": 1.0}, {"a": "x"}]
+    quick = [keeper.predict([row]) for row in asked_for]
+    monkeypatch.setattr(keeper_module, "predict_one", lambda *given: False)
+    assert quick == [keeper.predict([row]) for row in asked_for]
+    assert quick[-1][2]
+    keeper.close()
+
+
+def test_rows_are_learned_from_as_their_lines_are(tmp_path: Path) -> None:
+    """In whatever order their columns came, and some without one."""
+    made = [{name: row[name] for name in ("b", "y", "a") if row[name] is not None} for row in rows(60)]
+    histories = [History(new_folder(tmp_path / name)) for name in ("lines", "rows")]
+    for start in (0, 30):
+        part = made[start : start + 30]
+        histories[0].take([asked(row) for row in part])
+        histories[1].take([asked(row)._replace(row=row) if k % 3 else asked(row) for k, row in enumerate(part)])
+    assert same_jobs(*[history.job for history in histories])  # type: ignore[arg-type]
+    for history in histories:
+        history.close()
+
+
 def test_a_row_waits_until_its_time_or_until_too_many_wait(tmp_path: Path) -> None:
     """Rows whose labels came long ago take no room: the oldest go only where more wait than may."""
     journal = Journal(tmp_path / "journal.sqlite")

@@ -288,6 +288,38 @@ def test_prometheus_reads_it(client: Client, clicks: Remote) -> None:
     assert any(one.name == "onlinevi_request_seconds_count" and "predict" in one.labels["route"] for one in samples)
 
 
+def test_what_fails_is_told_of_and_counted(client: Client, clicks: Remote, monkeypatch: pytest.MonkeyPatch) -> None:
+    def failing(self: Any, rows: Any, explain: bool = False) -> Any:
+        raise RuntimeError("a fault of ours")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(keeper.Keeper, "predict", failing)
+        status, told = raw(client, "POST", "/models/clicks/predict", b'{"row": {"a": 1.0}}')
+    assert (status, told["error"]) == (500, "the service failed; what went wrong is in its log")
+    assert clicks.predict({"a": 1.0})["prediction"] in ("yes", "no")
+    text = raw(client, "GET", "/metrics")[1].decode()
+    assert 'onlinevi_answers_total{method="POST",route="/models/{model}/predict",status="500"} 1.0' in text
+
+
+def test_an_answer_is_sent_as_a_whole() -> None:
+    """Its head with what follows; an interim answer, which nothing follows, at once."""
+    sent: list[bytes] = []
+
+    class Transport:
+        def write(self, data: bytes) -> None:
+            sent.append(data)
+
+        def close(self) -> None:
+            sent.append(b"closed")
+
+    whole = server._Whole(Transport())  # type: ignore[arg-type]
+    head = b"HTTP/1.1 200 \r\ncontent-length: 2\r\n\r\n"
+    for part in (b"HTTP/1.1 100 \r\n\r\n", head, b"{}", b"", head, b"", b"", head):
+        whole.write(part)
+    whole.close()
+    assert sent == [b"HTTP/1.1 100 \r\n\r\n", head + b"{}", head, head, b"closed"]
+
+
 def test_every_setting_of_a_run_can_be_chosen_or_is_of_files() -> None:
     of_files = {"delimiter", "encoding", "names", "first_row", "end_row", "prepare_like"}
     of_late_labels = {"delay", "wait"}

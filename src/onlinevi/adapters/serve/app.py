@@ -20,6 +20,7 @@ from onlinevi.adapters.serve.guard import Guard
 from onlinevi.adapters.serve.history import Asked
 from onlinevi.adapters.serve.keeper import DiskFull, Overloaded, Unavailable
 from onlinevi.adapters.serve.measures import Measures
+from onlinevi.adapters.serve.quick import Quick
 from onlinevi.adapters.serve.requests import Refused, read_events, read_json, read_name, read_rows, read_settings
 from onlinevi.adapters.serve.service import Service, columns_known
 from onlinevi.engine import __version__
@@ -83,7 +84,7 @@ def create_app(
         return {"archived": (await to_thread(folder.archive, model)).name}
 
     @api.post("/models/{model}/predict", summary="Predict rows", **schemas.PREDICT)
-    async def predict(model: str, request: Request) -> Any:
+    async def predict(model: str, request: Request) -> Response:
         allow(request, "read")
         keeper = folder[model]
         known = columns_known(keeper.published, keeper.target)
@@ -93,7 +94,7 @@ def create_app(
         return JSONResponse(await service.predict(keeper, rows))
 
     @api.post("/models/{model}/learn", summary="Learn events", **schemas.LEARN)
-    async def learn(model: str, request: Request) -> Any:
+    async def learn(model: str, request: Request) -> Response:
         allow(request, "learn")
         keeper = folder[model]
         known = columns_known(keeper.published, keeper.target)
@@ -184,7 +185,8 @@ def create_app(
         return StreamingResponse(looks.stream(folder[model]), media_type="text/event-stream")
 
     live.add_page(api)
-    return Guard(api, tokens=tokens, most_bytes=most_bytes, measures=measures)
+    quick = Quick(api, {"predict": predict, "learn": learn})
+    return Guard(quick, tokens=tokens, most_bytes=most_bytes, measures=measures)
 
 
 async def _read(body: bytes, read: Callable[[Any], T]) -> T:

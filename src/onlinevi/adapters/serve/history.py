@@ -1,7 +1,7 @@
 """A model on disk, and the job that its journal amounts to: events taken in order, snapshots, recovery, rollback.
 
-An event is on disk before it is learned, and is learned from the very line that lies there. So what is in memory is always
-what a replay of the journal gives, to the last bit, whatever the groups in which events came.
+An event is on disk before it is learned, and is learned from what the very line says that lies there. So what is in memory is
+always what a replay of the journal gives, to the last bit, whatever the groups in which events came.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import fields
 from functools import cached_property
@@ -45,6 +45,8 @@ class Asked(NamedTuple):
     id: str | None
     line: str | None
     label: Any = None
+    row: Mapping[str, Any] | None = None
+    """What the line says, where it was just made: it need not be read again."""
 
 
 class Answer(NamedTuple):
@@ -184,26 +186,29 @@ class History:
         """Learn events in this order, as far as they can be: on disk together, then in memory."""
         answers: list[Answer | None] = []
         fresh: list[tuple[int, str | None, str]] = []
+        rows: list[str | Mapping[str, Any]] = []
         told: dict[str, str] = {}
         for place, one in enumerate(asked):
             found = self._resolved(one, told)
             if isinstance(found, str):
                 fresh.append((place, one.id, found))
+                rows.append(found if one.row is None else one.row)
                 if one.id is not None:
                     told[one.id] = found
             answers.append(found if isinstance(found, Answer) else None)
         job, first = self.job, self.job is None
         if fresh and first:
-            job = first_job(self.settings, [line for _, _, line in fresh])
+            job = first_job(self.settings, rows)
         if fresh:
             assert job is not None
             noted = Noted()
-            encoded = encode_lines(job, [line for _, _, line in fresh], noted)
+            encoded = encode_lines(job, rows, noted)
             if noted.reasons_by_row:  # what they would have brought is not to be there
                 for row, refused in noted.reasons_by_row.items():
                     answers[fresh[row][0]] = Answer("refused", reason=refused.reason, column=refused.column)
-                fresh = [one for row, one in enumerate(fresh) if row not in noted.reasons_by_row]
-                encoded = encode_lines(job, [line for _, _, line in fresh], Noted()) if fresh else []
+                left = [row for row in range(len(fresh)) if row not in noted.reasons_by_row]
+                fresh, rows = [fresh[row] for row in left], [rows[row] for row in left]
+                encoded = encode_lines(job, rows, Noted()) if fresh else []
         if fresh:
             assert job is not None
             before, now = self.number, time.time()

@@ -8,7 +8,7 @@ import sqlite3
 import threading
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -22,7 +22,7 @@ from onlinevi.adapters.serve.lines import Lines, Noted, plain_rows
 from onlinevi.adapters.serve.requests import Refused
 from onlinevi.data import open_stream
 from onlinevi.runs import Asked as Wanted
-from onlinevi.runs import Collected, Job, Layout, absent_columns, predict_stream
+from onlinevi.runs import Collected, Job, Layout, absent_columns, predict_one, predict_stream
 
 PURGE_EVERY = 5.0
 """Seconds between looks for rows that have waited too long."""
@@ -31,8 +31,8 @@ RECENT = 50
 PACED = 5
 """Seconds over which events a second are told."""
 GATHER, LONGEST = 0.002, 0.008
-"""Seconds that a group is kept open for one more call, and in all, where several came together before it: to write and learn
-a few events takes about as long as many."""
+"""Seconds that a group is kept open for one more call, and in all, until there are as many as were open at once just before:
+to write and learn a few events takes about as long as many."""
 QUESTIONS = 100
 """Questions that may wait for the writer: each takes it some milliseconds."""
 FULL = ("database or disk is full", "disk I/O error", "unable to open database file")
@@ -152,8 +152,8 @@ class Keeper:
         self.target = ""
         self._orders: queue.SimpleQueue[_Order | None] = queue.SimpleQueue()
         self._queued, self._questions, self._lock, self._closed = 0, 0, threading.Lock(), False
-        self._came_together = False
-        """Whether the last group was of several calls."""
+        self._open, self._most_open = 0, 0
+        """Calls with rows that are not answered, and the most of them since the last group was closed."""
         ready: Future[None] = Future()
         self._thread = threading.Thread(target=self._run, args=(connection, ready), name=f"writer of {self.name}", daemon=True)
         self._thread.start()
@@ -184,7 +184,7 @@ class Keeper:
         return self._order(_Order(work=work))
 
     def predict(
-        self, lines: Sequence[str], explain: bool = False
+        self, rows: Sequence[Mapping[str, Any]], explain: bool = False
     ) -> tuple[int, list[dict[str, Any]], dict[int, tuple[str, str | None]]]:
         """Behind which event, what is said of each row, in order, and of rows that cannot be used why, with the column.
 
@@ -195,12 +195,13 @@ class Keeper:
             raise Refused(409, f"model {self.name!r} has learned nothing yet: send events to learn first")
         layout, noted = Layout(published.job, Wanted(explain=explain), labels=False), Noted()
         said = Collected(layout.columns)
-        with open_stream(Lines(lines), bad=noted, **published.job.settings.reading) as stream:
-            absent_columns(published.job, stream)
-            predict_stream(published.job, stream, said, noted, layout)
+        if len(rows) > 1 or not predict_one(published.job, rows[0], said, layout):
+            with open_stream(Lines(rows), bad=noted, **published.job.settings.reading) as stream:
+                absent_columns(published.job, stream)
+                predict_stream(published.job, stream, said, noted, layout)
         refused = {row: (one.reason, one.column) for row, one in noted.reasons_by_row.items()}
         found = plain_rows(said)
-        return published.number, [found.get(row, {}) for row in range(len(lines))], refused
+        return published.number, [found.get(row, {}) for row in range(len(rows))], refused
 
     def close(self) -> None:
         """Write a snapshot, and stop behind what was asked for."""
@@ -221,6 +222,8 @@ class Keeper:
             if order.work is not None and self._questions >= QUESTIONS:
                 raise Overloaded(f"{self._questions} questions wait for the model: try again in a moment")
             self._queued += order.rows
+            self._open += order.rows > 0
+            self._most_open = max(self._most_open, self._open)
             self._questions += order.work is not None
             self._orders.put(order)  # in the lock: nothing comes behind the end
         return order.future
@@ -256,6 +259,7 @@ class Keeper:
             return [], False
         group: list[_Order] = []
         rows, end = 0, time.monotonic() + LONGEST
+        expected, self._most_open = self._most_open, self._open
         while order is not None:
             # From here on nobody can call it off; whoever has gone meanwhile is not told, and nothing is learned of it.
             if not order.future.set_running_or_notify_cancel():
@@ -269,10 +273,9 @@ class Keeper:
             if group and (group[-1].work is not None or rows >= self.limits.group):
                 return group, False
             try:
-                stays_open = self._came_together and group and time.monotonic() < end
+                stays_open = group and len(group) < expected and time.monotonic() < end
                 order = self._orders.get(timeout=GATHER) if stays_open else self._orders.get_nowait()
             except queue.Empty:
-                self._came_together = len(group) > 1
                 return group, False
         return group, True
 
@@ -319,6 +322,7 @@ class Keeper:
     def _done(self, orders: Sequence[_Order]) -> None:
         with self._lock:
             self._queued -= sum(order.rows for order in orders)
+            self._open -= sum(order.rows > 0 for order in orders)
             self._questions -= sum(order.work is not None for order in orders)
 
     def _failed(self, history: History, error: BaseException) -> BaseException:

@@ -32,9 +32,9 @@ class Refused(Exception):
 
 
 class Rows(NamedTuple):
-    """Rows to predict, as lines of JSON, and the ids under which they wait for their labels."""
+    """Rows to predict, and the ids under which they wait for their labels."""
 
-    lines: list[str]
+    rows: list[dict[str, Any]]
     ids: list[str | None]
     single: bool
     """Whether one was asked for by itself."""
@@ -65,15 +65,15 @@ def read_rows(body: Any, known: Collection[str] | None = None) -> Rows:
     if "row" in given:
         if "ids" in given:
             raise Refused(422, "ids go with rows; one row has an id", "ids")
-        return Rows([_line(given["row"], "row", known)], [_id(given.get("id"), "id")], True, explain)
+        return Rows([_row(given["row"], "row", known)], [_id(given.get("id"), "id")], True, explain)
     if "id" in given:
         raise Refused(422, "one row has an id; rows have ids", "id")
     rows = _list(given["rows"], "rows")
     ids = [None] * len(rows) if given.get("ids") is None else _list(given["ids"], "ids")
     if len(ids) != len(rows):
         raise Refused(422, f"there are {len(rows)} rows and {len(ids)} ids: needs one for each, or null", "ids")
-    lines = [_line(row, f"rows[{k}]", known) for k, row in enumerate(rows)]
-    return Rows(lines, [_id(one, f"ids[{k}]") for k, one in enumerate(ids)], False, explain)
+    checked = [_row(row, f"rows[{k}]", known) for k, row in enumerate(rows)]
+    return Rows(checked, [_id(one, f"ids[{k}]") for k, one in enumerate(ids)], False, explain)
 
 
 def read_events(body: Any, target: str, known: Collection[str] | None = None) -> tuple[list[Asked], bool]:
@@ -103,11 +103,8 @@ def _event(given: Mapping[str, Any], place: str, target: str, known: Collection[
     if isinstance(given["row"], dict) and target in given["row"]:
         raise Refused(422, f"{target!r} is what is predicted: it goes into label, and not into the row", f"{place}row")
     row = _row(given["row"], f"{place}row", known)
-    return Asked(id_, as_line({**row, target: label}), label)
-
-
-def _line(given: Any, place: str, known: Collection[str] | None) -> str:
-    return as_line(_row(given, place, known))
+    row = {**row, target: label}
+    return Asked(id_, as_line(row), label, row)
 
 
 def _row(given: Any, place: str, known: Collection[str] | None) -> dict[str, Any]:

@@ -84,9 +84,31 @@ def serve(
 def listen(host: str, port: int) -> socket.socket:
     """A socket for a service; port 0 is a free one."""
     listening = socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET, backlog=512)
-    # An answer is written in two parts. Without this the second waits some 40 ms, until the first is known to have arrived.
+    # A long answer is written in parts. Without this the second waits some 40 ms, until the first is known to have arrived.
     listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return listening
+
+
+class _Whole:
+    """A transport that sends the head of an answer with what follows it. Each time that something is sent, another thread may
+    take over, and is waited for."""
+
+    def __init__(self, transport: asyncio.Transport) -> None:
+        self._transport, self._head = transport, b""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transport, name)
+
+    def write(self, data: bytes) -> None:
+        if not self._head and data.startswith(b"HTTP/1.1 ") and data.endswith(b"\r\n\r\n") and data[9:10] != b"1":
+            self._head = data
+        elif self._head or data:
+            self._transport.write(self._head + data)
+            self._head = b""
+
+    def close(self) -> None:
+        self.write(b"")
+        self._transport.close()
 
 
 class _Connection(H11Protocol):
@@ -94,7 +116,7 @@ class _Connection(H11Protocol):
     answer nothing is read. It is h11's, which bounds the headers that it takes in, whatever else is installed."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        super().connection_made(transport)
+        super().connection_made(_Whole(transport))  # type: ignore[arg-type]
         if len(self.connections) > CONNECTIONS:
             transport.abort()
         else:
@@ -126,6 +148,7 @@ class Server(uvicorn.Server):
             timeout_graceful_shutdown=GOODBYE,
             server_header=False,
             date_header=False,
+            proxy_headers=False,  # nobody asks where a call came from
         )
         super().__init__(config)
 

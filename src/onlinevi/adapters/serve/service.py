@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 from onlinevi.adapters.serve.folder import Folder
 from onlinevi.adapters.serve.history import Answer, Asked, History
 from onlinevi.adapters.serve.keeper import Keeper, Overloaded, Published
+from onlinevi.adapters.serve.lines import as_line
 from onlinevi.adapters.serve.requests import Refused, Rows
 from onlinevi.runs import certified, metrics_by_name, pack_job, summarise, to_plain, weights
 
@@ -69,7 +70,7 @@ class Service:
             said[row] = {"error": reason, "place": column}
         kept = [(k, id_) for k, id_ in enumerate(rows.ids) if id_ is not None and k not in refused]
         if kept:
-            answers = await asyncio.wrap_future(keeper.wait([(id_, rows.lines[k]) for k, id_ in kept]))
+            answers = await asyncio.wrap_future(keeper.wait([(id_, as_line(rows.rows[k])) for k, id_ in kept]))
             for (k, _), answer in zip(kept, answers, strict=True):
                 if answer.status == "conflict":
                     if rows.single:
@@ -141,7 +142,7 @@ class Service:
 def _predict(keeper: Keeper, rows: Rows) -> tuple[int, list[dict[str, Any]], dict[int, tuple[str, str | None]]]:
     """What is said of rows. How long one takes by itself tells where the next one is predicted."""
     began = time.thread_time()
-    found = keeper.predict(rows.lines, rows.explain)
+    found = keeper.predict(rows.rows, rows.explain)
     if rows.single and not rows.explain:
         keeper.counts.predicts_at_once = time.thread_time() - began < AT_ONCE
     return found

@@ -16,7 +16,7 @@
 ([[50.0, 1.0, 0.0], [80.0, 0.0, 1.0], [nan, 1.0, 0.0]], [-1.0, 1.0, 1.0])
 """
 
-from onlinevi.data.schema.encoder import Encoded, encode
+from onlinevi.data.schema.encoder import Encoded, encode, encode_one
 from onlinevi.data.schema.kinds import KINDS, NUMBERS, Kind
 from onlinevi.data.schema.look import Seen, first_look
 from onlinevi.data.schema.schema import BUCKET, ONE, Columns, Schema
@@ -39,6 +39,7 @@ __all__ = [
     "bucket",
     "class_name",
     "encode",
+    "encode_one",
     "first_look",
     "guess_task",
     "named_classes",

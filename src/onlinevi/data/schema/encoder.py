@@ -14,7 +14,7 @@ from onlinevi.data.schema.schema import BUCKET, ONE, Schema, with_room
 from onlinevi.data.schema.spelling import bucket
 from onlinevi.data.sources import Policy, Refused, Stop
 from onlinevi.data.stream import Batch
-from onlinevi.data.values import Names, arrow, texts
+from onlinevi.data.values import EXACT, Names, arrow, texts
 from onlinevi.engine import Vector
 
 
@@ -81,6 +81,29 @@ def encode(
     own, weighing = (None if values is None else values[kept] for values in (y, weights))
     passed_on = {name: batch.columns.get(name, lacking).take(arrow().array(kept)) for name in beside}
     return replace(grown, task=task), Encoded(X, own, batch.rows[kept], widths, encoder.odd(kept), weighing, passed_on)
+
+
+def encode_one(schema: Schema, row: Mapping[str, Any]) -> Vector | None:
+    """A row to be predicted as ``encode`` would have it in a batch of its own, a matrix of one row, without all that is for
+    many: numbers, names that have been met, and what is missing. None where it has, or lacks, anything else, which
+    ``encode`` is to judge."""
+    how, kinds, places = schema.how, schema.kinds, schema.places
+    if schema.sparse or how.missing == "refuse" or how.hash_bits is not None or not kinds.keys() & row.keys():
+        return None
+    if any(name != how.weight for name in row.keys() - kinds.keys()):
+        return None
+    X = np.zeros((1, schema.width))
+    for name, kind in kinds.items():
+        value: Any = row.get(name)
+        if kind == "number" and value is None:
+            X[0, places[name, ""]] = np.nan if how.missing == "nan" else 0.0
+        elif kind == "number" and type(value) in (int, float) and -EXACT <= value <= EXACT:
+            X[0, places[name, ""]] = value
+        elif kind == "category" and type(value) is str and (name, ONE + value) in places:
+            X[0, places[name, ONE + value]] = 1.0
+        elif value is not None or kind not in ("category", None):
+            return None
+    return X
 
 
 def _weights(column: str, values: Any) -> tuple[Vector, dict[int, tuple[str, str]]]:

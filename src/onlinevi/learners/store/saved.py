@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import math
 import os
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
@@ -153,9 +154,23 @@ def _restored(archive: Archive) -> Saved:
     return Saved(learner, keeping(state, tuple(names)), header["extra"], str(header["package"]))
 
 
+def _comes_back(value: Any) -> bool:
+    """Whether JSON surely gives a value back as it was. To try it out would keep other threads waiting."""
+    kind = type(value)
+    if kind is dict:
+        return all(type(key) is str for key in value) and all(map(_comes_back, value.values()))
+    if kind is list:
+        return math.isfinite(sum(value)) if set(map(type, value)) == {float} else all(map(_comes_back, value))
+    if kind is float:
+        return math.isfinite(value)
+    return value is None or kind in (str, bool) or (kind is int and abs(value) < 1 << 63)
+
+
 def _plain(extra: Any) -> Any:
     """The value, if JSON gives it back as it was."""
     try:
+        if _comes_back(extra):
+            return extra
         again = json.loads(json.dumps(extra, allow_nan=False))
     except (TypeError, ValueError, RecursionError) as error:
         raise TypeError(
