@@ -327,6 +327,32 @@ def test_an_event_without_features_teaches_the_intercept() -> None:
     assert model.predict_one({}) == pytest.approx(3.0, abs=0.5)
 
 
+@pytest.mark.parametrize("nothing", [{}, {"a": None, "b": float("nan")}])
+@pytest.mark.parametrize("absent", ["skip", "zero"])
+def test_the_default_learns_events_before_any_feature_when_there_is_one(nothing: Any, absent: Any) -> None:
+    """As if the columns had been there, and nothing had been said of them."""
+    labels, rest = ["x", "y", "x", "z"], [{"a": 1.0, "b": 0.0}, {"a": -1.0, "b": 2.0}]
+    model = OnlineVIClassifier(effort="light", absent=absent)
+    for label in labels:
+        model.learn_one(nothing, label)
+    before = pickle.dumps(model)
+    with pytest.raises(TypeError, match="needs a number"):
+        model.learn_one({"a": []}, "x")
+    assert pickle.dumps(model) == before
+    learned(pickle.loads(before), rest, ["x", "y"])
+    learned(model, rest, ["x", "y"])
+    auto = ovi.Auto(inputs=ovi.Inputs(missing=True), effort="light", known=0, grows=True)
+    early = np.full((4, 2), 0.0 if absent == "zero" else np.nan)
+    X = np.concatenate([early, [list(x.values()) for x in rest]])
+    state, _ = auto.update_many(auto.init(2), X, np.array([0.0, 1.0, 0.0, 2.0, 0.0, 1.0]))
+    said = auto.forecast(state, X[-1]).probability
+    assert list(model.predict_proba_one(rest[-1]).values()) == said.tolist()
+    regressor = OnlineVIRegressor(effort="light")
+    assert regressor.predict_one({}) == 0.0
+    learned(regressor, [{}, {}, {"a": 1.0}], [3.0, 3.0, 3.0])
+    assert regressor.scales.count == 3
+
+
 def test_a_feature_that_cannot_join_is_refused_and_forgotten() -> None:
     """A ridge would have moved the new weight at every event: the state refuses, and the columns must not go ahead of it."""
     model = learned(OnlineVIRegressor(loss=ovi.Squared(ridge=0.1), rule=ovi.NGVI(step=0.1)), DICTS[:9], range(9))

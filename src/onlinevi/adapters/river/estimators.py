@@ -71,6 +71,7 @@ class _Estimator:
         self._learner = self._make_learner()
         self._columns = Columns(zeros=absent == "zero")
         self._buffer: StateBuffer | None = None
+        self._early: list[float] = []  # labels of events that came before any column: ``Auto`` begins with one
 
     @abstractmethod
     def _default(self) -> tuple[Loss, Family]:
@@ -88,7 +89,7 @@ class _Estimator:
             loss = loss_of(self.loss, *self._targets)
         if loss.target not in self._targets:
             raise TypeError(f"loss={loss!r}: this estimator needs one of {', '.join(losses_of(*self._targets))}")
-        if isinstance(self.rule, str) and self.rule == "auto":
+        if self._of_auto:
             if self.family is not None or self.discount != 1.0 or self.expand is not None:
                 raise ValueError('rule="auto" chooses families, discounts and maps itself: leave them out, or give a rule')
             return Auto(loss, self._inputs, effort=self.effort or "default")
@@ -118,13 +119,20 @@ class _Estimator:
     def _learn(self, x: Features, label: float, learner: Learner[Any]) -> None:
         """Learn an event, from which features may join; all is as it was where it is refused."""
         columns, buffer = self._columns, self._buffer
+        if buffer is None and self._of_auto and not columns.unknown(x):
+            self._early.append(label)
+            return
         if buffer is None or not columns.read_plain(x):
             columns, buffer = self._room_for(x, learner)
         try:
             buffer.learn(columns.event, label)
         except BadRow as bad:
             raise self._refusal(columns, bad) from None
-        self._columns, self._buffer = columns, buffer
+        self._columns, self._buffer, self._early = columns, buffer, []
+
+    @property
+    def _of_auto(self) -> bool:
+        return isinstance(self.rule, str) and self.rule == "auto"
 
     def _room_for(self, x: Features, learner: Learner[Any]) -> tuple[Columns, StateBuffer]:
         """The columns with one for every feature of x, which they have read, and a buffer for them."""
@@ -133,6 +141,9 @@ class _Estimator:
         joined = columns.joined_by(joining) if joining else columns
         if buffer is None:
             buffer = buffer_for(learner, learner.init(len(joined.names)))
+            joined.read({})
+            for label in self._early:
+                buffer.learn(joined.event, label)
         elif joining:
             state = buffer.state
             scales = columns.widened(state.inputs, joining)
