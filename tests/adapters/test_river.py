@@ -245,6 +245,21 @@ def test_auto_behind_it() -> None:
     assert sum(kinds.predict_proba_one(DICTS[0]).values()) == pytest.approx(1.0, abs=1e-12)
 
 
+def test_the_last_labels_are_columns_where_asked_for() -> None:
+    """To the bit what ``Auto`` makes of them; of several classes each has its own."""
+    drifting, settings = np.cumsum(np.array(NUMBERS[:25]) - 1e6).tolist(), {**FILLED, "effort": "light", "lags": 2}
+    model, learner = OnlineVIRegressor(**settings), ovi.Auto(loss=ovi.Squared(), effort="light", lags=2)
+    learned(model, DICTS[:25], drifting)
+    state, _ = learner.update_many(learner.init(3), np.array(ROWS[:25]), drifting)
+    assert same_bits(model._buffer.state, state)
+    assert model.predict_one(DICTS[70]) == learner.forecast(state, ROWS[70]).mean
+    assert set(learned(OnlineVIClassifier(**settings), DICTS[:8], KINDS[:8]).predict_proba_one(DICTS[0])) == set(KINDS[:8])
+    with pytest.raises(ValueError, match="lags=2: labels of several classes are no columns"):
+        OnlineVIClassifier(lags=2, classes_by="softmax")
+    with pytest.raises(ValueError, match=r'lags=2: the default takes past labels .* take rule="auto"'):
+        OnlineVIRegressor(rule="implicit", lags=2)
+
+
 @pytest.mark.compiled
 def test_its_default_is_the_default() -> None:
     """On River's own data: two classes as ``ovi.auto`` learns them, seven as the default for several."""
