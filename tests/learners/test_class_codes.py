@@ -9,7 +9,8 @@ import pytest
 
 import onlinevi as ovi
 
-LEARNERS = ovi.Softmax(known=2), ovi.OneVsRest(ovi.Linear(ovi.Logistic(), ovi.Implicit()), 2), ovi.Auto(effort="light", known=2)
+ONE_VS_REST = ovi.OneVsRest(ovi.Linear(ovi.Logistic(), ovi.Implicit()), 2)
+LEARNERS = ovi.Softmax(known=2), ONE_VS_REST, ovi.Auto(effort="light", known=2)
 
 
 @pytest.mark.parametrize("learner", LEARNERS, ids=lambda learner: type(learner).__name__)

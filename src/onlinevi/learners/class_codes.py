@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-
 MOST = 1 << 20
 """A class of a larger number is some other number, such as a year or an id: there is a line of weights for each below it."""
 
