@@ -245,6 +245,21 @@ def test_auto_behind_it() -> None:
     assert sum(kinds.predict_proba_one(DICTS[0]).values()) == pytest.approx(1.0, abs=1e-12)
 
 
+def test_the_last_labels_are_columns_where_asked_for() -> None:
+    """To the bit what ``Auto`` makes of them; of several classes each has its own."""
+    drifting, settings = np.cumsum(np.array(NUMBERS[:25]) - 1e6).tolist(), {**FILLED, "effort": "light", "lags": 2}
+    model, learner = OnlineVIRegressor(**settings), ovi.Auto(loss=ovi.Squared(), effort="light", lags=2)
+    learned(model, DICTS[:25], drifting)
+    state, _ = learner.update_many(learner.init(3), np.array(ROWS[:25]), drifting)
+    assert same_bits(model._buffer.state, state)
+    assert model.predict_one(DICTS[70]) == learner.forecast(state, ROWS[70]).mean
+    assert set(learned(OnlineVIClassifier(**settings), DICTS[:8], KINDS[:8]).predict_proba_one(DICTS[0])) == set(KINDS[:8])
+    with pytest.raises(ValueError, match="lags=2: labels of several classes are no columns"):
+        OnlineVIClassifier(lags=2, classes_by="softmax")
+    with pytest.raises(ValueError, match=r'lags=2: the default takes past labels .* take rule="auto"'):
+        OnlineVIRegressor(rule="implicit", lags=2)
+
+
 @pytest.mark.compiled
 def test_its_default_is_the_default() -> None:
     """On River's own data: two classes as ``ovi.auto`` learns them, seven as the default for several."""
@@ -325,6 +340,32 @@ def test_an_event_without_features_teaches_the_intercept() -> None:
     model = learned(OnlineVIRegressor(rule=IMPLICIT), [{}, {}, DICTS[0]], [3.0, 3.0, 3.0])
     assert (model.names, model.scales.count, model.state.count) == (list(FEATURES), 3, 3)
     assert model.predict_one({}) == pytest.approx(3.0, abs=0.5)
+
+
+@pytest.mark.parametrize("nothing", [{}, {"a": None, "b": float("nan")}])
+@pytest.mark.parametrize("absent", ["skip", "zero"])
+def test_the_default_learns_events_before_any_feature_when_there_is_one(nothing: Any, absent: Any) -> None:
+    """As if the columns had been there, and nothing had been said of them."""
+    labels, rest = ["x", "y", "x", "z"], [{"a": 1.0, "b": 0.0}, {"a": -1.0, "b": 2.0}]
+    model = OnlineVIClassifier(effort="light", absent=absent)
+    for label in labels:
+        model.learn_one(nothing, label)
+    before = pickle.dumps(model)
+    with pytest.raises(TypeError, match="needs a number"):
+        model.learn_one({"a": []}, "x")
+    assert pickle.dumps(model) == before
+    learned(pickle.loads(before), rest, ["x", "y"])
+    learned(model, rest, ["x", "y"])
+    auto = ovi.Auto(inputs=ovi.Inputs(missing=True), effort="light", known=0, grows=True)
+    early = np.full((4, 2), 0.0 if absent == "zero" else np.nan)
+    X = np.concatenate([early, [list(x.values()) for x in rest]])
+    state, _ = auto.update_many(auto.init(2), X, np.array([0.0, 1.0, 0.0, 2.0, 0.0, 1.0]))
+    said = auto.forecast(state, X[-1]).probability
+    assert list(model.predict_proba_one(rest[-1]).values()) == said.tolist()
+    regressor = OnlineVIRegressor(effort="light")
+    assert regressor.predict_one({}) == 0.0
+    learned(regressor, [{}, {}, {"a": 1.0}], [3.0, 3.0, 3.0])
+    assert regressor.scales.count == 3
 
 
 def test_a_feature_that_cannot_join_is_refused_and_forgotten() -> None:

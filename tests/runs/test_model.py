@@ -367,3 +367,14 @@ def test_what_it_tells(model: ovi.Model, flats: pd.DataFrame, tmp_path: Path) ->
     assert repr(model).startswith("Model(target='price', numbers, rows=160, average_loss=")
     page = model.report(tmp_path / "page.html")
     assert "price" in page.read_text(encoding="utf-8")
+
+
+def test_columns_that_matter_have_their_names() -> None:
+    rng = np.random.default_rng(0)
+    size, other = rng.standard_normal((2, 120))
+    town = rng.choice(["Bonn", "Köln", "Jena"], 120)
+    price = 3.0 * size + np.where(town == "Jena", 4.0, 0.0)
+    model = ovi.fit({"other": other, "size": size, "town": town.tolist(), "price": price}, target="price", rule="implicit")
+    assert [told["name"] for told in model.importance] == ["size", "town", "other"]
+    assert sum(told["value"] for told in model.importance) == pytest.approx(1.0)
+    assert model.info()["importance"] == model.importance

@@ -52,6 +52,17 @@ def test_loops_are_counted_before_they_are_compiled(monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.compiled
+def test_what_is_compiled_is_not_interpreted_to_be_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A few rows of many classes on features would take seconds so, at the start of every run."""
+    learner, rows, labels = ovi.Linear(ovi.Hinge(), ovi.NGVI()), np.ones((3, 2)), np.array([1.0, -1.0, 1.0])
+    warm(learner, learner.init(2), rows, labels, lambda *_: None)
+    made, asked = Kernel.on, list[str]()
+    monkeypatch.setattr(Kernel, "on", lambda kernel, engine: (asked.append(engine), made(kernel, engine))[1])
+    assert warm(learner, learner.init(2), rows, labels, lambda *_: None) == 0
+    assert set(asked) == {"compiled"}
+
+
+@pytest.mark.compiled
 def test_a_run_says_so_and_does_not_count_it(
     rows: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

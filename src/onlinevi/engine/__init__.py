@@ -18,6 +18,7 @@ from onlinevi.engine.kernel import (
     watching_kernels,
 )
 from onlinevi.engine.loop import foresee_many, many_passes, one_pass
+from onlinevi.engine.machine import one_thread_of_blas
 from onlinevi.engine.packed import RECORD, SETTING, SUM, positions
 from onlinevi.engine.registry import did_you_mean, look_up, named
 from onlinevi.engine.schedules import ADAPTIVE_POWER, Schedule, adaptive_rate, rate_at, rates_against_prior
@@ -77,6 +78,7 @@ __all__ = [
     "named",
     "ns",
     "one_pass",
+    "one_thread_of_blas",
     "positions",
     "rate_at",
     "rates_against_prior",

@@ -53,10 +53,10 @@ class Kernel:
         self.run: Function = self._first_run
 
     def _first_run(self, *arguments: Any) -> Any:
-        for watch in _watches:
-            watch(self)
-        self.run = self.on(_engine)
-        with without_collections() if _engine == "compiled" else nullcontext():
+        told = [watch(self) for watch in _watches]
+        engine: Engine = "compiled" if "compiled" in told else _engine
+        self.run = self.on(engine)
+        with without_collections() if engine == "compiled" else nullcontext():
             return self.run(*arguments)
 
     @property
@@ -99,12 +99,15 @@ def compose(loop: Function, parts: Mapping[Function, Function | Kernel], narrow:
 
 
 _kernels: WeakSet[Kernel] = WeakSet()
-_watches: list[Callable[[Kernel], object]] = []
+_watches: list[Callable[[Kernel], Engine | None]] = []
 
 
 @contextmanager
-def watching_kernels(watch: Callable[[Kernel], object]) -> Iterator[None]:
-    """Call ``watch`` with each kernel that runs for the first time since an engine was chosen, before it does."""
+def watching_kernels(watch: Callable[[Kernel], Engine | None]) -> Iterator[None]:
+    """Call ``watch`` with each kernel that runs for the first time since an engine was chosen, before it does.
+
+    Where it says "compiled", that kernel is, whatever the engine of others.
+    """
     _watches.append(watch)
     try:
         yield

@@ -1,4 +1,4 @@
-"""The compiled engine: how numba is asked for a loop, and how what it makes is kept on disk."""
+"""The compiled engine: how numba is asked for a loop, and how what it makes is kept on disk; and how many threads BLAS has."""
 
 from __future__ import annotations
 
@@ -91,6 +91,23 @@ def without_collections() -> Iterator[None]:
     finally:
         if collects:
             gc.enable()
+
+
+@contextmanager
+def one_thread_of_blas() -> Iterator[None]:
+    """One thread for products of matrices, where scikit-learn has brought along what says so.
+
+    Threads of BLAS wait for each other by turning round: where something else has a processor, many products of some hundred
+    columns take ten times as long with two as with one.
+    """
+    try:
+        import scipy.linalg  # noqa: F401  # it has a BLAS of its own, and only those that are there are told
+        from threadpoolctl import threadpool_limits
+    except ImportError:
+        yield
+    else:
+        with threadpool_limits(1, user_api="blas"):
+            yield
 
 
 def _forgive(cache: Any) -> None:

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from onlinevi.engine import Vector
+from onlinevi.engine import Vector, one_thread_of_blas
 from onlinevi.learners.inputs import UNCENTRED
 from onlinevi.learners.parts import Part, Places, beside
 
@@ -72,7 +72,8 @@ def importance(state: Any) -> Importance:
     >>> ovi.importance(state).value.round(2).tolist()
     [0.8, 0.2, 0.0]
     """
-    each = tuple(_shares(own) for own in _classes(state))
+    with one_thread_of_blas():
+        each = tuple(_shares(own) for own in _classes(state))
     names = _names(state, len(each[0].value))
     if len(each) == 1:
         return Importance(names, each[0].value, np.sqrt(each[0].variance))

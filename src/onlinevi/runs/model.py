@@ -33,9 +33,9 @@ from onlinevi.runs.rejected import FILELESS, Rejected
 from onlinevi.runs.report.measures import NAMES, by_whose
 from onlinevi.runs.report.page import write_report
 from onlinevi.runs.report.scored import Alarms
-from onlinevi.runs.results import results_of
+from onlinevi.runs.results import importance_of, results_of
 from onlinevi.runs.settings import Settings
-from onlinevi.runs.summary import metrics_by_name, summarise
+from onlinevi.runs.summary import by_column, metrics_by_name, summarise
 
 OPTION = re.compile(r"--([a-z][a-z-]+)")
 """An option of the command line, in a message."""
@@ -190,6 +190,19 @@ class Model:
             predict_stream(job, stream, said, rejected, layout)
             rows = max(stream.position.rows, rejected.settle())
         return self._given_back(source, said, rows, first)
+
+    @property
+    def importance(self) -> list[dict[str, Any]]:
+        """How much each column of the table matters to what is predicted, the most first (``onlinevi.importance``).
+
+        ``value`` is its share in the variance of predictions and ``std`` how uncertain the share is; a column of names is one.
+
+        >>> import onlinevi as ovi
+        >>> rows = [{"size": float(k % 50), "town": "Bonn", "price": 2.0 * (k % 50)} for k in range(300)]
+        >>> [(told["name"], round(told["value"], 2)) for told in ovi.fit(rows, target="price", rule="implicit").importance]
+        [('size', 1.0), ('town', 0.0)]
+        """
+        return by_column(importance_of(self.job)[0])
 
     @property
     def metrics(self) -> dict[str, Any]:

@@ -54,7 +54,7 @@ LONG = 60
 def results_of(job: Job, stopped: How = "end", back: InHindsight = NOT_LOOKED_BACK, shards: Shards | None = None) -> Results:
     """What the run knows so far, what looking back at its rows has shown, and the shards that it is the sum of."""
     classes = job.kind == "classes"
-    matters, told_by = _importance(job)
+    matters, told_by = importance_of(job)
     return Results(
         head=_head(job),
         summary=_summary(job, stopped),
@@ -263,7 +263,7 @@ def _padded(weights: Any, shape: tuple[int, int]) -> Vector:
     return table.ravel()
 
 
-def _importance(job: Job) -> tuple[ColumnImportance | None, list[ClassColumns] | None]:
+def importance_of(job: Job) -> tuple[ColumnImportance | None, list[ClassColumns] | None]:
     """How much the columns of the data matter, and of several classes those that matter most to each."""
     try:
         told = importance(job.state)

@@ -13,7 +13,7 @@ from onlinevi.runs.job import Job
 from onlinevi.runs.report.document import to_plain
 from onlinevi.runs.report.headline import likely
 from onlinevi.runs.report.measures import beside
-from onlinevi.runs.report.results import OneShard, Results, Shards
+from onlinevi.runs.report.results import ColumnImportance, OneShard, Shards
 from onlinevi.runs.results import results_of
 from onlinevi.runs.shards import Fleet
 
@@ -53,7 +53,7 @@ def summarise(job: Job) -> dict[str, Any]:
             "schema": schema_of(job),
             "certificate": certified(job)._asdict(),
             "risk": None if results.risk is None else asdict(results.risk) | {"sentence": likely(results)},
-            "importance": _importance(results),
+            "importance": by_column(results.importance),
             "features": _features(job),
             "mean": job.state.mean,
             "std": job.state.std,
@@ -125,9 +125,8 @@ def _sums(job: Job, states: Any, names: Any) -> list[dict[str, Any]]:
     return sorted(found, key=lambda column: -column["importance"])
 
 
-def _importance(results: Results) -> list[dict[str, Any]]:
+def by_column(told: ColumnImportance | None) -> list[dict[str, Any]]:
     """How much each column of the data matters, the most first."""
-    told = results.importance
     if told is None:
         return []
     rows = zip(told.names, told.value, told.std, strict=True)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from onlinevi.data import Skip, Stream, Task, encode
-from onlinevi.engine import Kernel, Vector, engine_in_use, using_engine, watching_kernels
+from onlinevi.engine import Engine, Kernel, Vector, engine_in_use, using_engine, watching_kernels
 from onlinevi.learners import BadRow, InputState, Learner
 from onlinevi.losses import Target
 from onlinevi.runs.job import Job
@@ -64,13 +64,18 @@ def _labels(kind: Target, learner: Learner[Any]) -> Vector:
 
 
 def warm(learner: Learner[Any], state: Any, X: Any, y: Vector, on_loop: OnLoop) -> int:
-    """Compile the loops that the learner runs on such rows. Interpreted first, which tells which they are."""
+    """Compile the loops that the learner runs on such rows. Those that lack are interpreted first, which tells how many
+    there are; some rows of several classes take seconds so."""
     if engine_in_use() == "interpreted":
         return 0
-    asked: list[Kernel] = []
-    with using_engine("interpreted"), watching_kernels(asked.append):
+    asked: dict[Kernel, Engine | None] = {}
+
+    def ask(kernel: Kernel) -> Engine | None:
+        return asked.setdefault(kernel, "compiled" if kernel.is_compiled else None)
+
+    with using_engine("interpreted"), watching_kernels(ask):
         _play(learner, state, X, y)
-    lacking = [kernel for kernel in dict.fromkeys(asked) if not kernel.is_compiled]
+    lacking = [kernel for kernel, there in asked.items() if there is None]
     if not lacking:
         return 0
 

@@ -60,8 +60,9 @@ class _Estimator:
         discount: float = 1.0,
         expand: FeatureMap | None = None,
         effort: Effort | None = None,
+        lags: int = 0,
     ) -> None:
-        self.loss, self.rule, self.family = loss, rule, family
+        self.loss, self.rule, self.family, self.lags = loss, rule, family, lags
         self.inputs, self.absent, self.discount, self.expand, self.effort = inputs, absent, discount, expand, effort
         if absent not in ("skip", "zero"):
             raise ValueError(f'absent={absent!r}: needs "skip", an absent feature adds nothing, or "zero", it is 0')
@@ -71,6 +72,7 @@ class _Estimator:
         self._learner = self._make_learner()
         self._columns = Columns(zeros=absent == "zero")
         self._buffer: StateBuffer | None = None
+        self._early: list[float] = []  # labels of events that came before any column: ``Auto`` begins with one
 
     @abstractmethod
     def _default(self) -> tuple[Loss, Family]:
@@ -88,11 +90,11 @@ class _Estimator:
             loss = loss_of(self.loss, *self._targets)
         if loss.target not in self._targets:
             raise TypeError(f"loss={loss!r}: this estimator needs one of {', '.join(losses_of(*self._targets))}")
-        if isinstance(self.rule, str) and self.rule == "auto":
+        if self._of_auto:
             if self.family is not None or self.discount != 1.0 or self.expand is not None:
                 raise ValueError('rule="auto" chooses families, discounts and maps itself: leave them out, or give a rule')
-            return Auto(loss, self._inputs, effort=self.effort or "default")
-        check_of_auto(self.effort or "default", 0)
+            return Auto(loss, self._inputs, effort=self.effort or "default", lags=self.lags)
+        check_of_auto(self.effort or "default", self.lags)
         rule = rule_of(self.rule)
         own = self.family or (family if rule.gaussian else None)
         leaf = Linear(loss, rule, own, False, self.discount, self._inputs.missing)
@@ -118,13 +120,20 @@ class _Estimator:
     def _learn(self, x: Features, label: float, learner: Learner[Any]) -> None:
         """Learn an event, from which features may join; all is as it was where it is refused."""
         columns, buffer = self._columns, self._buffer
+        if buffer is None and self._of_auto and not columns.unknown(x):
+            self._early.append(label)
+            return
         if buffer is None or not columns.read_plain(x):
             columns, buffer = self._room_for(x, learner)
         try:
             buffer.learn(columns.event, label)
         except BadRow as bad:
             raise self._refusal(columns, bad) from None
-        self._columns, self._buffer = columns, buffer
+        self._columns, self._buffer, self._early = columns, buffer, []
+
+    @property
+    def _of_auto(self) -> bool:
+        return isinstance(self.rule, str) and self.rule == "auto"
 
     def _room_for(self, x: Features, learner: Learner[Any]) -> tuple[Columns, StateBuffer]:
         """The columns with one for every feature of x, which they have read, and a buffer for them."""
@@ -133,6 +142,9 @@ class _Estimator:
         joined = columns.joined_by(joining) if joining else columns
         if buffer is None:
             buffer = buffer_for(learner, learner.init(len(joined.names)))
+            joined.read({})
+            for label in self._early:
+                buffer.learn(joined.event, label)
         elif joining:
             state = buffer.state
             scales = columns.widened(state.inputs, joining)
@@ -160,7 +172,8 @@ class OnlineVIClassifier(_Estimator, base.MiniBatchClassifier):  # type: ignore[
     "auto" and the loss has probabilities (``classes_by="softmax"``), else each by a learner of its own ("one-vs-rest"); one
     that joins is as if it had been known from the start. For bools there is one learner. By default it is ``onlinevi.Auto``,
     which draws boundaries that bend; ``effort="light"``, straight ones, takes a part of the time, and a single rule, such as
-    ``rule="ngvi"``, less still. With ``coverage``, ``predict_set_one`` has the classes that hold the label as often as it
+    ``rule="ngvi"``, less still. ``lags=2`` gives the last two labels as columns, for streams in time order whose labels come
+    before the next event. With ``coverage``, ``predict_set_one`` has the classes that hold the label as often as it
     asks, on any stream.
 
     >>> from onlinevi.river import OnlineVIClassifier
@@ -185,8 +198,9 @@ class OnlineVIClassifier(_Estimator, base.MiniBatchClassifier):  # type: ignore[
         effort: Effort | None = None,
         coverage: float | None = None,
         classes_by: ClassesBy | None = None,
+        lags: int = 0,
     ) -> None:
-        super().__init__(loss, rule, family, inputs, absent, discount, expand, effort)
+        super().__init__(loss, rule, family, inputs, absent, discount, expand, effort, lags)
         self.classes: list[Any] = []
         self.coverage, self.classes_by = coverage, classes_by
         self._two, self._many = False, self._in_sets(self._for_many())
@@ -195,8 +209,10 @@ class OnlineVIClassifier(_Estimator, base.MiniBatchClassifier):  # type: ignore[
     def _for_many(self) -> Learner[Any]:
         """The learner of classes that join as they come."""
         check_classes_by(self.classes_by, self.rule)
-        if classes_by_of(self.classes_by, self._learner.loss, self.rule) == "one-vs-rest":
+        if classes_by_of(self.classes_by, self._learner.loss, self.rule, self.lags) == "one-vs-rest":
             return OneVsRest(self._learner.among_many(), known=0)
+        if self.lags:
+            raise ValueError(f"lags={self.lags}: labels of several classes are no columns; leave classes_by out")
         parts = self._learner.loss, self.rule, self.family, self._inputs, self.expand, self.effort or "default"
         return choose_softmax(*parts, 0, grows=True, discount=self.discount)
 
@@ -295,7 +311,8 @@ class OnlineVIRegressor(_Estimator, base.MiniBatchRegressor):  # type: ignore[mi
     """A Gaussian belief about the weights of a linear predictor, updated in closed form at each event.
 
     Features are scaled as they come, and the unit of the label does not matter. By default it is ``onlinevi.Auto``, which
-    learns curves; ``effort="light"``, for lines alone, takes a part of the time.
+    learns curves; ``effort="light"``, for lines alone, takes a part of the time, and ``lags=2`` gives the last two labels as
+    columns, for streams in time order whose labels come before the next event.
 
     >>> from onlinevi.river import OnlineVIRegressor
     >>> model = OnlineVIRegressor()

@@ -17,6 +17,8 @@ MOST_WEIGHTS = 2_000
 FIRM, ROUNDED = 1e-10, 1e-13
 """To what is the same for all classes the loss does not react. Floats can factor its curvature by the first of these shares of
 the largest there is, and the second of what there would be where nothing is known."""
+TOGETHER = 1 << 18
+"""Values that are multiplied at once: two megabytes, which stay near the processor."""
 SHARP = 1e-9
 """The loss is smooth: a gap is made this small where floats allow it."""
 
@@ -66,13 +68,15 @@ class ClassLoss:
     def hessian(self, point: Vector, look: ClassLook) -> Vector:
         dim = self.matrix.shape[1]
         dense = self.matrix.toarray() if hasattr(self.matrix, "toarray") else self.matrix
-        found = np.empty((self.classes, dim, self.classes, dim))
-        for one in range(self.classes):
-            for other in range(one + 1):
-                weight = look.chances[:, one] * ((one == other) - look.chances[:, other]) * self.factors
-                block = dense.T @ (dense * weight[:, None])
-                found[one, :, other], found[other, :, one] = block, block.T
-        hessian = found.reshape(self.classes * dim, -1)
+        hessian = np.zeros((self.classes * dim, self.classes * dim))
+        rows, roots = max(1, TOGETHER // len(hessian)), look.chances * np.sqrt(self.factors)[:, None]
+        for start in range(0, len(dense), rows):  # Σ (p ⊗ x)(p ⊗ x)ᵀ: a product of a matrix by itself is the quickest there is
+            some = (roots[start : start + rows, :, None] * dense[start : start + rows, None, :]).reshape(-1, len(hessian))
+            hessian -= some.T @ some
+        for one in range(self.classes):  # p(1 − p) and not p less p², which is 0 for what is all but certain
+            own = slice(one * dim, (one + 1) * dim)
+            weight = look.chances[:, one] * (1.0 - look.chances[:, one]) * self.factors
+            hessian[own, own] = dense.T @ (dense * weight[:, None])
         most = float((self.factors @ np.square(dense)).max())
         hessian[np.diag_indices_from(hessian)] += max(FIRM * hessian.diagonal().max(), ROUNDED * most, 1e-300)
         return hessian
