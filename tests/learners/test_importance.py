@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,14 +12,13 @@ from scipy.sparse import csr_matrix
 from scipy.stats import spearmanr
 
 import onlinevi as ovi
-from onlinevi.learners import Importance, store
+from onlinevi.learners import Importance, column_importance, store
 
 IMPLICIT = ovi.Implicit(rate=0.5)
 LEAF = ovi.Linear(ovi.Squared(), IMPLICIT, ovi.FullCovariance(prior_std=3.0, box=None), average=False)
 NARROW = replace(LEAF, family=ovi.MeanField(prior_std=1.0, box=None))
 YES = ovi.Linear(ovi.Logistic(), ovi.Implicit(), ovi.FullCovariance(prior_std=3.0, box=None), average=False)
 POOL = ovi.Pool([LEAF, NARROW], rate=ovi.ewa.AdaHedge())
-MODULE = sys.modules["onlinevi.learners.importance"]
 
 
 def rows(count: int = 300, dim: int = 4, seed: int = 0) -> np.ndarray:
@@ -65,8 +63,8 @@ def test_what_is_measured_on_made_rows_is_the_closed_form(leaf: ovi.Linear) -> N
     state = learned(leaf, X, X @ [1.0, 1.0, 0.0, -0.5] + rows(60, 1, 1)[:, 0])
     part = state.parts()[0]
     bent = replace(part, columns=None)
-    varied = MODULE._varied(state, 4, 128)
-    exact, drawn = (MODULE._sizes(one, varied)[0] for one in (part, bent))
+    varied = column_importance._varied(state, 4, 128)
+    exact, drawn = (column_importance._sizes(one, varied)[0] for one in (part, bent))
     np.testing.assert_allclose(drawn.size, exact.size, rtol=1e-9)
     np.testing.assert_allclose(np.sqrt(drawn.variance), np.sqrt(exact.variance), rtol=0.45)  # of 32 draws
 

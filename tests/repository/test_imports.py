@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import ast
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
+PACKAGE = Path(__file__).parents[2] / "src" / "onlinevi"
 HEAVY = ["jax", "sklearn", "pandas", "polars", "pyarrow", "matplotlib", "scipy", "numba", "river", "plotly"]
 
 
@@ -25,6 +28,19 @@ def test_learning_adds_the_compiler_alone() -> None:
     modules = loaded(script)
     assert "numba" in modules
     assert not modules & {"jax", "sklearn", "pandas", "matplotlib", "scipy.optimize"}
+
+
+def test_a_name_is_a_module_or_what_is_in_it_and_never_both() -> None:
+    """``import onlinevi.risk; onlinevi.risk.Bound`` fails where a function of that name hides the module."""
+    both = []
+    for door in PACKAGE.rglob("__init__.py"):
+        parts = {path.stem for path in door.parent.iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()}
+        for statement in ast.parse(door.read_text(encoding="utf-8")).body:
+            if isinstance(statement, ast.ImportFrom):
+                package = ".".join(("onlinevi", *door.parent.relative_to(PACKAGE).parts))
+                given = {name.asname or name.name for name in statement.names} if statement.module != package else set()
+                both += [f"{package}.{name}" for name in given & parts]
+    assert both == []
 
 
 def test_every_public_name_has_a_docstring() -> None:

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from sklearn import metrics as textbook
 
+import onlinevi as ovi
 from onlinevi.learners import Forecast
 from onlinevi.runs.metrics import Metrics
 from onlinevi.runs.metrics.baselines import ClassBaselines, NumberBaselines, RunningQuantile
@@ -238,6 +239,11 @@ def test_numbers_beyond_all_measure_leave_finite_sums() -> None:
     again = Metrics("numbers")
     again.restore(json.loads(json.dumps(metrics.to_json(), allow_nan=False)))
     assert again.scores.so_far().learner["mae"] == pytest.approx(0.5e140, rel=0.01)
+
+
+def test_a_loss_says_by_which_metric_it_is_judged() -> None:
+    assert [Metrics("numbers", lead=loss.metric).scores.lead for loss in (ovi.Squared(), ovi.Absolute())] == ["rmse", "mae"]
+    assert Metrics("numbers", lead="what a loss of one's own may say").scores.lead == "rmse"
 
 
 def test_no_probabilities_no_log_loss() -> None:

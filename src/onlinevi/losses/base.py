@@ -50,6 +50,8 @@ class Loss:
     """Whether it is (y − z)²: sums of products of the data then tell its total at every point."""
     steepest_at_corners: ClassVar[bool] = False
     """Whether |e1| and e2 are largest at a corner of any rectangle of predictions and spreads."""
+    metric: ClassVar[str | None] = None
+    """The metric of runs by which it is judged, where that is not the first of its task's: "mae", say."""
     label_rule: ClassVar[str] = "a finite number"
     lowest_label: ClassVar[float] = -math.inf
     label_hint: ClassVar[str] = "drop the row, or fill it in"

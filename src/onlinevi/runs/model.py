@@ -13,7 +13,7 @@ from onlinevi.data import AnySource, BadInput, Memory, Stream, arrow, is_number,
 from onlinevi.engine import did_you_mean
 from onlinevi.learners import Learner, html_of, html_rows
 from onlinevi.runs.begin import first_job
-from onlinevi.runs.certified import Certified, certified
+from onlinevi.runs.certainty import Certified, certified
 from onlinevi.runs.charts.style import number
 from onlinevi.runs.checkpoint import load_job, pack_job, save_job, unpack_job
 from onlinevi.runs.job import Job

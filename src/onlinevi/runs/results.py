@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from onlinevi.engine import Vector, __version__
+from onlinevi.engine import Vector, __version__, did_you_mean
 from onlinevi.learners import Importance, importance
-from onlinevi.runs.certified import certified
+from onlinevi.runs.certainty import certified
 from onlinevi.runs.data_table import SHOWN, data_table
 from onlinevi.runs.hindsight import InHindsight
 from onlinevi.runs.job import Job
@@ -113,12 +113,13 @@ def _head(job: Job) -> Head:
 
 def weighing(job: Job) -> str:
     """How rows counted in learning, and that they count once in what is told of it."""
-    given, by_class = job.settings.weight, job.settings.class_weight
+    given, by_class, names = job.settings.weight, job.settings.class_weight, job.class_names
     parts = [] if given is None else [f"column {given}"]
     if isinstance(by_class, str):
         parts.append(by_class)
     elif by_class is not None:
-        parts.append(", ".join(f"{name} {weight:g}" for name, weight in by_class.items()))
+        missing = {name: f" (no such class so far{did_you_mean(name, names)})" for name in by_class if name not in names}
+        parts.append(", ".join(f"{name} {weight:g}{missing.get(name, '')}" for name, weight in by_class.items()))
     return f"{' times '.join(parts)}; metrics count each row of a weight above 0 once"
 
 
