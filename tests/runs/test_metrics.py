@@ -119,6 +119,25 @@ def test_several_classes_are_as_river_and_scikit_learn_have_them() -> None:
     assert scores.confusion[0].tolist() == textbook.confusion_matrix(codes, guess).tolist()
 
 
+@pytest.mark.parametrize("window", [300, 900])
+def test_the_area_of_the_last_rows_of_several_classes(window: int) -> None:
+    """Of 900 rows the first 150 came before the fourth class did; files of before begin anew, and say nothing till then."""
+    data = y, forecast, loss = stream("several")
+    whole = measured("several", data, window=window).scores
+    exact = textbook.roc_auc_score(y[-window:], forecast.probability[-window:], multi_class="ovr")
+    assert whole.lately().learner["auc"] == pytest.approx(exact, abs=0.01)
+    cut = measured("several", data, (7, 700, 751), window=window).scores
+    assert cut.lately().learner == whole.lately().learner
+    saved = measured("several", (y[:-200], part(forecast, slice(0, -200)), loss[:-200]), window=window).to_json()
+    assert saved["scores"]["own"].pop("lately")["classes"] == 4
+    old = Metrics("classes", window=window)
+    old.restore(saved)
+    old.add(y[-200:], part(forecast, slice(-200, None)), loss[-200:])
+    assert "auc" not in old.scores.lately().learner
+    old.add(y[-window:], part(forecast, slice(-window, None)), loss[-window:])
+    assert old.scores.lately().learner["auc"] == whole.lately().learner["auc"]
+
+
 @pytest.mark.parametrize("offset", [0.0, 1e9])
 def test_numbers_are_as_river_has_them(offset: float) -> None:
     y, forecast, loss = stream("numbers")
