@@ -22,7 +22,7 @@ from onlinevi.learners.choice import (
 )
 from onlinevi.learners.class_pool import ClassPool, ClassPoolState
 from onlinevi.learners.clip import Clip, ClipState
-from onlinevi.learners.column_importance import Importance, importance
+from onlinevi.learners.column_importance import Cycle, Importance, importance
 from onlinevi.learners.default import Auto, AutoState, Effort, auto
 from onlinevi.learners.described import CheckpointError, Described, Storable, Stored
 from onlinevi.learners.each import predict_each
@@ -99,6 +99,7 @@ __all__ = [
     "ClipState",
     "Combinator",
     "Covered",
+    "Cycle",
     "Described",
     "Differentiable",
     "Effort",

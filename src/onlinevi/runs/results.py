@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from onlinevi.data import Schema
 from onlinevi.engine import Vector, __version__, did_you_mean
-from onlinevi.learners import Importance, importance
+from onlinevi.learners import Cycle, Importance, importance
 from onlinevi.runs.certainty import certified
 from onlinevi.runs.data_table import SHOWN, data_table
 from onlinevi.runs.hindsight import InHindsight
@@ -267,12 +268,24 @@ def _padded(weights: Any, shape: tuple[int, int]) -> Vector:
 def _importance(job: Job) -> tuple[ColumnImportance | None, list[ClassColumns] | None]:
     """How much the columns of the data matter, and of several classes those that matter most to each."""
     try:
-        told = importance(job.state)
+        told = importance(job.state, _cycles(job.schema))
     except ValueError:  # of a learner of one's own, that is linear in nothing
         return None, None
     each = zip(job.class_names, (_of_columns(job, own) for own in told.by_class), strict=False)
     by_class = [ClassColumns(name, own.names[:TOLD_BY], own.value[:TOLD_BY]) for name, own in each if own is not None]
     return _of_columns(job, told), by_class or None
+
+
+def _cycles(schema: Schema) -> list[Cycle]:
+    """The features that tell the time of one date, of its year and of its day."""
+    places, found = schema.places, []
+    for column in schema.kinds:
+        for cycle, count, steps, first in (("year", "month", 12, 1), ("day", "hour", 24, 0)):
+            parts = [(column, name) for name in (f"{cycle}_sin", f"{cycle}_cos", count)]
+            if all(part in places for part in parts):
+                sine, cosine, counted = (places[part] for part in parts)
+                found.append(Cycle(sine, cosine, counted, steps, first))
+    return found
 
 
 def _of_columns(job: Job, told: Importance) -> ColumnImportance | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -266,8 +267,21 @@ class ClassState:
         return (self,)
 
     def parts(self, noise: float = 1.0) -> tuple[Part, ...]:
-        """Itself, on the columns of its rows."""
-        return (Part(((1.0, self, 1.0),), self.width, partial(first, count=self.width), np.arange(self.width)),)
+        """Its weights beside the mean of all classes, on the columns of its rows: what all share tells none apart.
+
+        Stds are those of classes that are as sure as this one.
+        """
+        leaf = 1.0, Apart(self.whole, self.line), math.sqrt(1.0 - 1.0 / max(self.whole.known, 2))
+        return (Part((leaf,), self.width, partial(first, count=self.width), np.arange(self.width)),)
+
+
+class Apart(ClassState):
+    """A class, by its weights less the mean of those of all classes."""
+
+    @property
+    def mean(self) -> Vector:
+        means = np.asarray(self.whole.vector("mean"))[: self.whole.known]
+        return np.asarray(means[self.line] - means.mean(axis=0))
 
 
 def scale_of(belief: Any) -> Vector:
