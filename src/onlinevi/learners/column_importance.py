@@ -26,15 +26,15 @@ class Cycle(NamedTuple):
 
     sine: int
     cosine: int
-    count: int
+    step: int
     steps: int
-    """How many counts a cycle has."""
+    """How many steps a cycle has, as months and hours."""
     first: int = 0
     """The first of them."""
 
     @property
     def places(self) -> list[int]:
-        return [self.sine, self.cosine, self.count]
+        return [self.sine, self.cosine, self.step]
 
     def rows(self, quantiles: Vector, mean: Vector) -> Vector:
         """These columns at times that are spread evenly over the part of the cycle of which sine and cosine have these means.
@@ -191,10 +191,9 @@ def _varied(state: Any, width: int, count: int, cycles: Sequence[Cycle] = ()) ->
     per[:dim][~(variance > 0.0) | (moments.counts < 1.0)] = 0.0
     known = tuple(cycle for cycle in cycles if max(cycle.places) < dim and (per[cycle.places] > 0.0).any())
     for cycle in known:
-        places = cycle.places
-        drawn = [cycle.rows(part[:, cycle.sine], mean) for part in (one, other)]
-        rows[:, places], others[:, places] = drawn
-        per[places] = 0.5
+        own = cycle.places
+        rows[:, own], others[:, own] = (cycle.rows(part[:, cycle.sine], mean) for part in (one, other))
+        per[own] = 0.5
     together = tuple(tuple(cycle.places) for cycle in known)
     if moments.kind == UNCENTRED:
         from scipy.sparse import csr_matrix
