@@ -11,7 +11,7 @@ import numpy as np
 
 from onlinevi.engine import SUM, Belief, Vector
 from onlinevi.learners.columns import Named
-from onlinevi.learners.parts import Part, first
+from onlinevi.learners.parts import OfClass, Part, first
 from onlinevi.learners.softmax.plan import SoftmaxPlan
 
 
@@ -202,13 +202,12 @@ class SoftmaxState(Named):
 
 
 @dataclass(frozen=True, eq=False)
-class ClassState:
+class ClassState(OfClass):
     """What a ``SoftmaxState`` knows of one class: the weights of its score."""
 
     whole: SoftmaxState
     line: int
 
-    space = None
     columns: tuple[str, ...] = ()
 
     @property
@@ -217,29 +216,9 @@ class ClassState:
         return self.whole.plan
 
     @property
-    def count(self) -> int:
-        """How many events all classes have learned from."""
-        return self.whole.count
-
-    @property
-    def width(self) -> int:
-        """How many columns its rows have."""
-        return self.whole.width
-
-    @property
-    def begun(self) -> int:
-        """As many."""
-        return self.whole.begun
-
-    @property
     def mean(self) -> Vector:
         """The mean of its weights."""
         return np.asarray(self.whole.vector("mean")[self.line])
-
-    @property
-    def std(self) -> Vector:
-        """The std of each of them."""
-        return self.std_in(1.0)
 
     def std_in(self, noise: float) -> Vector:
         """The stds as they are: scores have no unit."""
@@ -250,19 +229,11 @@ class ClassState:
         """As its family has it."""
         return self.whole.belief_of(self.line)
 
-    def deciders(self) -> tuple[ClassState, ...]:
-        """Itself."""
-        return (self,)
-
     def alone(self) -> ClassState:
         """Itself."""
         return self
 
     def leaves(self) -> tuple[ClassState, ...]:
-        """Itself."""
-        return (self,)
-
-    def by_class(self) -> tuple[ClassState, ...]:
         """Itself."""
         return (self,)
 
