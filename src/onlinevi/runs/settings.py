@@ -305,6 +305,7 @@ class Settings:
         if loss.target != kind:
             names = sorted(losses_of(kind), key=lambda name: name != DEFAULT_LOSS[kind])
             raise ValueError(f"loss={given!r} is none of {kind}: choose {' or '.join(names)}, or another --task")
+        loss.check_probability()
         try:
             return loss(self.level) if kind == "quantile" else loss()  # type: ignore[call-arg]
         except TypeError as error:
