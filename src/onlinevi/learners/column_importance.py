@@ -17,6 +17,8 @@ BINARY = 1e-9
 """A column of variance mean·(1 − mean), to this, holds 0 and 1."""
 
 
+SLIGHT = 1e-3
+"""Of a learner of less weight in its pool it does not matter how columns move together."""
 WIDTHS = np.linspace(1e-6, 1.0, 1 << 10)
 """Parts of a cycle."""
 
@@ -228,13 +230,14 @@ def _straight(part: Part, columns: Places, varied: _Varied, scales: list[float])
     known = np.flatnonzero(columns >= 0)
     columns = columns[known]
     per, found = np.ravel(square.mean(axis=0))[known] * varied.per[columns], []
-    for (_, leaf, unit), scale in zip(part.leaves, scales, strict=True):
+    for (weight, leaf, unit), scale in zip(part.leaves, scales, strict=True):
         mean, std = leaf.mean[known] / scale, unit / scale * leaf.std[known]
         own = _Sizes(np.zeros(len(varied.per)), np.zeros(len(varied.per)))
         own.size[columns] = per * np.square(mean)
         own.variance[columns] = np.square(per) * (4.0 * np.square(mean * std) + 2.0 * std**4)
-        drawn = _draws(leaf, unit) / scale if varied.together else np.empty((0, 1))
-        for places in varied.together:
+        together = varied.together if weight > SLIGHT else ()
+        drawn = _draws(leaf, unit) / scale if together else np.empty((0, 1))
+        for places in together:
             features = known[np.isin(columns, places)]
             squares = (seen[:, features] @ drawn[features]).var(axis=0)  # their quantiles are spread evenly
             for size, value in ((own.size, squares[0]), (own.variance, squares[1:].var())):
