@@ -14,7 +14,7 @@ from collections.abc import Callable
 import numpy as np
 
 from onlinevi.bandit.evidence import COSTS, RATES, log_evidence, lower_bounds
-from onlinevi.bandit.value import Table
+from onlinevi.bandit.off_policy import Table
 
 ALPHA = 0.025
 ARMS = 3

@@ -16,7 +16,7 @@ from numpy.polynomial.hermite_e import hermegauss
 import onlinevi as ovi
 from onlinevi import datasets
 from onlinevi.guarantees import played_risk
-from onlinevi.guarantees.pac_bayes import kl_price, tempered_bound
+from onlinevi.guarantees.pac_bayesian import kl_price, tempered_bound
 
 DELTA = 0.05
 FLIPPED = 0.1

@@ -10,7 +10,7 @@ import pytest
 
 from onlinevi.bandit import Bandit, Decision, Greedy, Uniform, Wait, replay, value
 from onlinevi.bandit.evidence import Bet, lower_bounds
-from onlinevi.bandit.value import REACHES, Table
+from onlinevi.bandit.off_policy import REACHES, Table
 
 RNG = np.random.default_rng(0)
 ARMS = "a", "b", "c"

@@ -183,6 +183,17 @@ def test_times_are_their_parts(when: datetime, zone: timezone | None) -> None:
         assert np.isnan(read[:, 1]).all()
 
 
+def test_nanoseconds_are_times_too() -> None:
+    """As pandas and polars write them; they are taken to the microsecond."""
+    texts = ["2024-11-01 00:12:34.123456789", "2024-11-01 00:12:34.123456"]
+    (one, other), bad = instants(pa.array(texts))
+    assert not bad.any()
+    assert one == other
+    as_people_write, bad = instants(pa.array(["11/01/2024 00:12:34.123456789"]), day_first=False)
+    assert not bad.any()
+    assert as_people_write[0] == one
+
+
 @pytest.mark.parametrize(
     "text", ["2023-02-29", "2024-13-01", "20240101", "2024-01-01T25:00", "soon", "2024-01-01T10:00+99:99"]
 )

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import re
+from dataclasses import replace
 
 import pytest
 
@@ -78,3 +80,20 @@ def test_what_cannot_be_computed_is_refused() -> None:
         calculate(SETTING, "adam")
     with pytest.raises(ValueError, match="loss_bound"):
         calculate(SETTING, "ewa")
+
+
+@pytest.mark.parametrize(
+    ("known", "words"),
+    [
+        ({"count": 0}, "count=0, the number of events: needs a whole number from 1"),
+        ({"dim": -3}, "dim=-3, the number of features: needs a whole number from 1"),
+        ({"prior_std": 0.0}, "prior_std=0.0: needs a finite number > 0"),
+        ({"row_norm": math.inf}, "row_norm=inf: needs a finite number > 0"),
+        ({"distance": math.nan}, "distance=nan: needs a finite number ≥ 0"),
+        ({"reach": -1.0}, "reach=-1.0: needs a finite number > 0"),
+        ({"radius": 0.0}, "radius=0.0: needs a finite number > 0"),
+    ],
+)
+def test_a_setting_that_no_stream_has_is_refused(known: dict[str, float], words: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(words)):
+        replace(SETTING, **known)

@@ -13,7 +13,7 @@ from scipy.special import betaln, ndtr, rel_entr, xlogy
 
 import onlinevi as ovi
 from onlinevi.guarantees import played_risk
-from onlinevi.guarantees.pac_bayes import TEMPERS, bernoulli_kl, kl_bound, kl_price, tempered_bound
+from onlinevi.guarantees.pac_bayesian import TEMPERS, bernoulli_kl, kl_bound, kl_price, tempered_bound
 
 DELTA = 0.1
 FAMILIES = (

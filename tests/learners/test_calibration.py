@@ -6,6 +6,7 @@ import copy
 import pickle
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -279,3 +280,14 @@ def test_the_identity_holds_against_an_adversary_who_sees_the_intervals(largest:
         short = (np.log(most / first) + calibration.step) / (calibration.step * events)
         assert 0.9 - short <= state.coverage
         assert state.coverage > 0.85
+
+
+def test_a_spread_beyond_all_numbers_is_infinite_and_warns_of_nothing() -> None:
+    """As of labels of 1e145 in the default, whose first beliefs in bent features are wide."""
+    leaf = ovi.Linear(ovi.Squared(), ovi.Implicit(), ovi.MeanField(box=None))
+    learner = ovi.Calibrate(ovi.Calibration(), ovi.Pool([leaf], rate=ovi.ewa.AdaHedge()))
+    state, y = learner.init(dim=1), 1e145 * np.array([1.0, -1.0, 1.0])
+    _, events = learner.inner.play(state.inner, np.zeros((3, 1)), y, np.ones(3))
+    _, told = learner._told_by(state.calibrated, replace(events, within=np.array([1.0, 1.0, 1e20])), y)
+    assert told.spread[-1] == np.inf
+    assert told.upper[-1] == np.inf

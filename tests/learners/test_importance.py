@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,14 +12,13 @@ from scipy.sparse import csr_matrix
 from scipy.stats import spearmanr
 
 import onlinevi as ovi
-from onlinevi.learners import Importance, store
+from onlinevi.learners import Importance, column_importance, store
 
 IMPLICIT = ovi.Implicit(rate=0.5)
 LEAF = ovi.Linear(ovi.Squared(), IMPLICIT, ovi.FullCovariance(prior_std=3.0, box=None), average=False)
 NARROW = replace(LEAF, family=ovi.MeanField(prior_std=1.0, box=None))
 YES = ovi.Linear(ovi.Logistic(), ovi.Implicit(), ovi.FullCovariance(prior_std=3.0, box=None), average=False)
 POOL = ovi.Pool([LEAF, NARROW], rate=ovi.ewa.AdaHedge())
-MODULE = sys.modules["onlinevi.learners.importance"]
 
 
 def rows(count: int = 300, dim: int = 4, seed: int = 0) -> np.ndarray:
@@ -65,8 +63,8 @@ def test_what_is_measured_on_made_rows_is_the_closed_form(leaf: ovi.Linear) -> N
     state = learned(leaf, X, X @ [1.0, 1.0, 0.0, -0.5] + rows(60, 1, 1)[:, 0])
     part = state.parts()[0]
     bent = replace(part, columns=None)
-    varied = MODULE._varied(state, 4, 128)
-    exact, drawn = (MODULE._sizes(one, varied)[0] for one in (part, bent))
+    varied = column_importance._varied(state, 4, 128)
+    exact, drawn = (column_importance._sizes(one, varied)[0] for one in (part, bent))
     np.testing.assert_allclose(drawn.size, exact.size, rtol=1e-9)
     np.testing.assert_allclose(np.sqrt(drawn.variance), np.sqrt(exact.variance), rtol=0.45)  # of 32 draws
 
@@ -186,6 +184,43 @@ def test_several_classes_are_told_of_by_class_and_together() -> None:
     assert found.by_class[0].value[0] > 0.9
     assert found.value[2] < 0.02
     assert found.by_class[1].value[1] > 0.2
+
+
+def test_what_all_classes_share_tells_none_apart() -> None:
+    """One posterior over all weights: what is added to those of every class changes no prediction, and no importance."""
+    X = rows(200, 3)
+    y = np.digitize(X[:, 0], [-0.5, 0.5]).astype(float)
+    state = learned(ovi.Softmax(3), X, y)
+    array = np.array(state.array)
+    state.plan.view(array, "mean")[:, 1] += 5.0
+    shifted = type(state)(array, state.plan)
+    before, after = ovi.importance(state), ovi.importance(shifted)
+    np.testing.assert_allclose(after.value, before.value, rtol=1e-9)
+    assert before.by_class[0].value[0] > 0.9
+
+
+@pytest.mark.parametrize("months", [2.0, 30.0])
+@pytest.mark.parametrize("bent", [False, True])
+def test_a_date_matters_as_much_as_its_parts_do_together(months: float, bent: bool) -> None:
+    """Over two months sine, cosine and month all but say the same: weights that cancel each other are no importance."""
+    rng = np.random.default_rng(2)
+    gone = 0.8 + np.sort(rng.random(300)) * months / 12.0
+    angle = 2.0 * np.pi * gone
+    date = np.stack([np.sin(angle), np.cos(angle), 1.0 + np.floor(12.0 * (gone % 1.0))], axis=1)
+    x, season = rng.standard_normal(300), 3.0 * np.sin(angle) + 3.0 * np.cos(angle)
+    y = x + season - season.mean()
+    leaf = replace(LEAF, family=ovi.FullCovariance(prior_std=30.0, box=None))
+    inner = ovi.Expand(ovi.Splines(3), leaf) if bent else leaf
+    learner, X = ovi.Prepare(ovi.Inputs(), inner), np.column_stack([date, x])
+    state = learned(learner, X, y)
+    found = ovi.importance(state), column_importance.importance(state, (column_importance.Cycle(0, 1, 2, 12, 1),))
+    alone, together = (told.value[:3].sum() for told in found)
+    still = np.where(np.arange(4) < 3, X, 0.0), np.where(np.arange(4) < 3, X[150], X)
+    by_date, by_x = (learner.predict(state, one)[0].var() for one in still)
+    true = by_date / (by_date + by_x)
+    assert together == pytest.approx(true, abs=0.1)
+    assert found[1].value[1:3].tolist() == [0.0, 0.0]
+    assert alone > true + 0.1 or months > 12.0
 
 
 @pytest.mark.parametrize("effort", ["light", "default"])

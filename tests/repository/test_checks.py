@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from importlib import import_module
+from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -13,6 +16,7 @@ from helpers.catalogue import LOSSES, RULES, name
 import onlinevi as ovi
 from onlinevi import checks
 from onlinevi.engine import Belief, Expected
+from onlinevi.learners.choice import loss_of
 from onlinevi.rules.base import RatedRule
 
 
@@ -64,6 +68,44 @@ def test_learners_that_ship_keep_the_laws(learner: Any) -> None:
 @pytest.mark.compiled
 def test_the_compiled_loop_is_checked_too() -> None:
     checks.family(ovi.FullCovariance(), ovi.Implicit())  # a loop that an example compiles too
+
+
+IMPORTS = """from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from onlinevi.engine import Expected, Real, ns
+from onlinevi.losses import Loss, Target
+
+
+"""
+
+
+def test_the_loss_that_the_guide_for_contributors_adds_keeps_the_laws(tmp_path: Path, monkeypatch: Any) -> None:
+    guide = (Path(__file__).parents[2] / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    (block,) = re.findall(r"```python\n((?:(?!```).)*class Exponential.*?)```", guide, re.DOTALL)
+    (tmp_path / "loss_of_the_guide.py").write_text(IMPORTS + block, encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    kind: Any = import_module("loss_of_the_guide").Exponential
+    try:
+        checks.loss(kind())
+        kind.check_probability()
+    finally:
+        del kind.name  # no other test is to know it
+    a = np.array([-1.3, 0.4])
+    p = kind().probability(a)
+    np.testing.assert_allclose(p * np.exp(-a), (1.0 - p) * np.exp(a), rtol=1e-12)  # at the prediction that costs least
+    draws = kind().probability(a[:, None] + 0.8 * np.random.default_rng(0).standard_normal((2, 100_000)))
+    np.testing.assert_allclose(kind().probability(a, 0.8), draws.mean(axis=1), atol=0.02)
+
+
+def test_a_loss_of_classes_without_probabilities_is_refused_before_it_predicts() -> None:
+    class Margin(ovi.Loss):
+        target = "classes"
+
+    for refused in (Margin.check_probability, lambda: loss_of(Margin(), "classes")):
+        with pytest.raises(ValueError, match=r"Margin is a loss of classes .* needs a method probability\(self, a, v=0.0\)"):
+            refused()
 
 
 # --- each check can fail

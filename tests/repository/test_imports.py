@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import ast
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
+PACKAGE = Path(__file__).parents[2] / "src" / "onlinevi"
 HEAVY = ["jax", "sklearn", "pandas", "polars", "pyarrow", "matplotlib", "scipy", "numba", "river", "plotly"]
 
 
@@ -25,6 +29,46 @@ def test_learning_adds_the_compiler_alone() -> None:
     modules = loaded(script)
     assert "numba" in modules
     assert not modules & {"jax", "sklearn", "pandas", "matplotlib", "scipy.optimize"}
+
+
+def test_a_name_is_a_module_or_what_is_in_it_and_never_both() -> None:
+    """``import onlinevi.risk; onlinevi.risk.Bound`` fails where a function of that name hides the module."""
+    both = []
+    for door in PACKAGE.rglob("__init__.py"):
+        parts = {path.stem for path in door.parent.iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()}
+        for statement in ast.parse(door.read_text(encoding="utf-8")).body:
+            if isinstance(statement, ast.ImportFrom):
+                package = ".".join(("onlinevi", *door.parent.relative_to(PACKAGE).parts))
+                given = {name.asname or name.name for name in statement.names} if statement.module != package else set()
+                both += [f"{package}.{name}" for name in given & parts]
+    assert both == []
+
+
+ASKED = {("guarantees/sources.py", "State"), ("runs/shards/drive.py", "InputState")}
+"""Whether a state has the sums of one rule, as theorems need them; and whether moments were given, or what has some."""
+KINDS = re.compile(r"^class (\w+)\(.*\b(?:Loss|Learner|Combinator|Wrapped|Named)\b", re.MULTILINE)
+QUESTION = re.compile(r"is(?:instance|subclass)\((?:[^()]|\([^()]*\))*, ([^()]*)\)")
+
+
+def test_nobody_asks_which_loss_or_learner_it_is_but_their_packages() -> None:
+    """A loss says what it means, a learner what it gives: ``Loss`` and ``Learner`` alone may be asked for, of arguments."""
+    sources = {path.relative_to(PACKAGE).as_posix(): path.read_text(encoding="utf-8") for path in PACKAGE.rglob("*.py")}
+    home = {
+        name: package
+        for package in ("losses", "learners")
+        for file, text in sources.items()
+        if file.startswith(f"{package}/")
+        for name in KINDS.findall(text)
+    }
+    assert {"Absolute", "Linear", "Pool", "PoolState", "State"} <= set(home)
+    found = {
+        (file, name)
+        for file, text in sources.items()
+        for kinds in QUESTION.findall(text)
+        for name in re.findall(r"\w+", kinds)
+        if name in home and not file.startswith(f"{home[name]}/")
+    }
+    assert found == ASKED
 
 
 def test_every_public_name_has_a_docstring() -> None:

@@ -17,7 +17,7 @@ from onlinevi.adapters.cli import main
 from onlinevi.adapters.cli.progress import Ticker
 from onlinevi.guarantees import tempered_bound
 from onlinevi.runs import hindsight as module
-from onlinevi.runs.certified import certified
+from onlinevi.runs.certainty import certified
 from onlinevi.runs.charts.of_results import charts_of
 from onlinevi.runs.checkpoint import load_job, save_job
 from onlinevi.runs.hindsight import InHindsight, look_back

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from sklearn import metrics as textbook
 
+import onlinevi as ovi
 from onlinevi.learners import Forecast
 from onlinevi.runs.metrics import Metrics
 from onlinevi.runs.metrics.baselines import ClassBaselines, NumberBaselines, RunningQuantile
@@ -116,6 +117,25 @@ def test_several_classes_are_as_river_and_scikit_learn_have_them() -> None:
     exact = textbook.roc_auc_score(codes, forecast.probability, multi_class="ovr")
     assert abs(area - exact) <= off < 0.02
     assert scores.confusion[0].tolist() == textbook.confusion_matrix(codes, guess).tolist()
+
+
+@pytest.mark.parametrize("window", [300, 900])
+def test_the_area_of_the_last_rows_of_several_classes(window: int) -> None:
+    """Of 900 rows the first 150 came before the fourth class did; files of before begin anew, and say nothing till then."""
+    data = y, forecast, loss = stream("several")
+    whole = measured("several", data, window=window).scores
+    exact = textbook.roc_auc_score(y[-window:], forecast.probability[-window:], multi_class="ovr")
+    assert whole.lately().learner["auc"] == pytest.approx(exact, abs=0.01)
+    cut = measured("several", data, (7, 700, 751), window=window).scores
+    assert cut.lately().learner == whole.lately().learner
+    saved = measured("several", (y[:-200], part(forecast, slice(0, -200)), loss[:-200]), window=window).to_json()
+    assert saved["scores"]["own"].pop("lately")["classes"] == 4
+    old = Metrics("classes", window=window)
+    old.restore(saved)
+    old.add(y[-200:], part(forecast, slice(-200, None)), loss[-200:])
+    assert "auc" not in old.scores.lately().learner
+    old.add(y[-window:], part(forecast, slice(-window, None)), loss[-window:])
+    assert old.scores.lately().learner["auc"] == whole.lately().learner["auc"]
 
 
 @pytest.mark.parametrize("offset", [0.0, 1e9])
@@ -238,6 +258,11 @@ def test_numbers_beyond_all_measure_leave_finite_sums() -> None:
     again = Metrics("numbers")
     again.restore(json.loads(json.dumps(metrics.to_json(), allow_nan=False)))
     assert again.scores.so_far().learner["mae"] == pytest.approx(0.5e140, rel=0.01)
+
+
+def test_a_loss_says_by_which_metric_it_is_judged() -> None:
+    assert [Metrics("numbers", lead=loss.metric).scores.lead for loss in (ovi.Squared(), ovi.Absolute())] == ["rmse", "mae"]
+    assert Metrics("numbers", lead="what a loss of one's own may say").scores.lead == "rmse"
 
 
 def test_no_probabilities_no_log_loss() -> None:

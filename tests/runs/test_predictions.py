@@ -122,6 +122,8 @@ def test_what_columns_add_and_the_base_are_the_score(target: str, rule: str, row
         np.testing.assert_allclose(forecast["prediction"], parts["score"], rtol=1e-9)
     if target == "sold" and rule == "auto":  # what is pooled and bent is a score already
         np.testing.assert_allclose(forecast["probability"], 1.0 / (1.0 + np.exp(-parts["score"])), rtol=1e-9)
+    if target == "kind" and rule == "auto":
+        np.testing.assert_allclose(forecast["probability"], np.exp(parts["score"]), rtol=1e-9)
     assert parts["from_a"].iloc[5] == pytest.approx(0.0, abs=1e-9) or rule == "auto"  # a missing value is its mean
 
 

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 from onlinevi.runs.charts.of_results import FEWEST, MOST_FEATURES, blocks, charts_of, chosen
 from onlinevi.runs.charts.style import log_ticks, percent, short
-from onlinevi.runs.charts.with_plotly import CLOSEST, spread_out
+from onlinevi.runs.charts.with_plotly import CLOSEST, as_text, spread_out
 from onlinevi.runs.report.headline import headline
 from onlinevi.runs.report.page import as_json, page, write_report
 from onlinevi.runs.report.results import (
@@ -390,3 +390,8 @@ def test_the_run_shown_keeps_its_promises() -> None:
     assert regret.theorem is not None
     assert (np.array(regret.observed) <= np.array(regret.certified)).all()
     assert regret.certified[-1] <= regret.theorem[-1]
+
+
+def test_long_names_that_begin_alike_are_told_apart() -> None:
+    shown = [as_text(f"temperature of the sensor number {number}") for number in (7, 12)]
+    assert shown == ["temperature of… number 7", "temperature of…number 12"]

@@ -14,7 +14,7 @@ from sklearn.utils.class_weight import compute_sample_weight
 import onlinevi as ovi
 from onlinevi.adapters.cli import main
 from onlinevi.data import BadInput
-from onlinevi.runs.weights import ClassWeights, as_class_weight
+from onlinevi.runs.class_weights import ClassWeights, as_class_weight
 
 FEW = 120
 
@@ -102,6 +102,13 @@ def test_nothing_is_said_of_new_rows_where_some_are_not_counted(rows: pd.DataFra
     for settings, bounded in (({}, True), ({"class_weight": "balanced"}, True), ({"class_weight": {"yes": 0.0}}, False)):
         assert (learned(rows, "rare", **settings)[0].info()["risk"] is not None) is bounded
     assert learned(rows, "rare", "often", weight="often")[0].info()["risk"] is None
+
+
+def test_a_weight_of_a_class_that_has_not_come_is_told(rows: pd.DataFrame) -> None:
+    """Of several classes more may join: such a weight is no mistake for sure, and may be one."""
+    model, _ = learned(rows, "kind", class_weight={"x": 2, "zz": 3})
+    told = model.info()["learner"]["weights of rows"]
+    assert told.startswith("x 2, zz 3 (no such class so far (did you mean 'z'?)); ")
 
 
 def test_classes_are_known_by_their_names() -> None:

@@ -7,10 +7,10 @@ tells of a ``log`` what another policy would have earned, ``replay`` plays data 
 from onlinevi.bandit.arms import Arm, Arms, Disjoint, Shared
 from onlinevi.bandit.chances import Law, chance_of_best
 from onlinevi.bandit.log import Decision, LogFile, read_log
+from onlinevi.bandit.off_policy import Interval, Value, value
+from onlinevi.bandit.played import Replay, replay
 from onlinevi.bandit.player import BINARY_MODEL, Bandit, Choice, Play, Tally
 from onlinevi.bandit.policies import Greedy, Policy, Thompson, Uniform, UpperBound
-from onlinevi.bandit.replay import Replay, replay
-from onlinevi.bandit.value import Interval, Value, value
 from onlinevi.bandit.waiting import Wait
 
 __all__ = [

@@ -20,7 +20,7 @@ from onlinevi.guarantees.exact import (
     TemperedGaussian,
     divergences,
 )
-from onlinevi.guarantees.pac_bayes import PacBayes, PlayedRisk, pac_bayes, played_risk, tempered_bound
+from onlinevi.guarantees.pac_bayesian import PacBayes, PlayedRisk, pac_bayes, played_risk, tempered_bound
 from onlinevi.guarantees.posterior import BatchVB, batch_vb
 from onlinevi.guarantees.risk import LossSums, fixed_risk_bound, loss_bound, risk_bound, shards_risk_bound
 

@@ -22,6 +22,7 @@ from onlinevi.learners.choice import (
 )
 from onlinevi.learners.class_pool import ClassPool, ClassPoolState
 from onlinevi.learners.clip import Clip, ClipState
+from onlinevi.learners.column_importance import Cycle, Importance, importance
 from onlinevi.learners.default import Auto, AutoState, Effort, auto
 from onlinevi.learners.described import CheckpointError, Described, Storable, Stored
 from onlinevi.learners.each import predict_each
@@ -39,7 +40,6 @@ from onlinevi.learners.expand import (
     Trees,
     Unbent,
 )
-from onlinevi.learners.importance import Importance, importance
 from onlinevi.learners.inputs import CENTRED, UNCENTRED, Inputs, InputState, RawWeights, moments_of
 from onlinevi.learners.kernels import kernel
 from onlinevi.learners.lag import Lag, LagState
@@ -99,6 +99,7 @@ __all__ = [
     "ClipState",
     "Combinator",
     "Covered",
+    "Cycle",
     "Described",
     "Differentiable",
     "Effort",

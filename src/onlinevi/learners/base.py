@@ -345,3 +345,22 @@ class Wrapped(Named):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(count={self.count}, average_loss={self.average_loss:.6g})"
+
+
+class Deciding(Wrapped):
+    """The state of a learner that says something else than the one inside, and so decides itself."""
+
+    def widened(self, dim: int) -> Any:
+        """For rows with further columns at the end."""
+        return replace(self, inner=self.inner.widened(dim))  # type: ignore[type-var]
+
+    def deciders(self) -> tuple[Any, ...]:
+        """Itself."""
+        return (self,)
+
+    def leaves(self) -> tuple[Any, ...]:
+        found: tuple[Any, ...] = self.inner.leaves()
+        return found
+
+    def alone(self) -> None:
+        """None: no belief decides by itself."""

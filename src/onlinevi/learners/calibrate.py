@@ -94,7 +94,8 @@ class Calibrate(Combinator[CalibrateState]):
         calibrated, bands = self.calibration.update_many(before, y, *self._law(events))
         if self._in_noise and events.within is not None:
             noise = np.where(np.isnan(bands.noise), 1.0, bands.noise)
-            events = replace(events, spread=np.sqrt(noise * events.within + events.between))
+            with np.errstate(over="ignore"):  # labels beyond 1e150: nothing is known of their spread
+                events = replace(events, spread=np.sqrt(noise * events.within + events.between))
         return calibrated, replace(events, label_std=bands.std, lower=bands.lower, upper=bands.upper)
 
     def foresee(self, state: CalibrateState, X: Any) -> Events:

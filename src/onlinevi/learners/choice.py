@@ -35,6 +35,7 @@ def losses_of(*targets: Target) -> dict[str, type[Loss]]:
 def loss_of(given: str | Loss, *targets: Target) -> Loss:
     """The loss that a name stands for, of one of these tasks; an object stands for itself."""
     if isinstance(given, Loss):
+        given.check_probability()
         return given
     names = losses_of(*targets)
     if given not in names and ":" not in str(given):
@@ -44,6 +45,7 @@ def loss_of(given: str | Loss, *targets: Target) -> Loss:
     kind = look_up(Loss, given, "loss")
     if kind.target not in targets:
         raise ValueError(f"loss={given!r} is for {kind.target}, not for {' or '.join(targets)}: choose another estimator")
+    kind.check_probability()
     return kind()
 
 

@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 
 from onlinevi.engine import Vector
-from onlinevi.learners.base import Combinator, Learner, Wrapped, merge_inner
+from onlinevi.learners.base import Combinator, Deciding, Learner, merge_inner
 from onlinevi.learners.described import CheckpointError, Described, Stored
 from onlinevi.learners.live import NO_WEIGHTS, Live
 from onlinevi.learners.trace import Events
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class ClipState(Wrapped):
+class ClipState(Deciding):
     """What was learned, what the clipped predictions cost, and between which labels."""
 
     inner: Any
@@ -32,21 +32,6 @@ class ClipState(Wrapped):
     @property
     def average_loss(self) -> float:
         return self.paid / self.count if self.count else math.nan
-
-    def widened(self, dim: int) -> ClipState:
-        """For rows with further columns at the end."""
-        return replace(self, inner=self.inner.widened(dim))
-
-    def deciders(self) -> tuple[Any, ...]:
-        """Itself: what is decided is what was clipped."""
-        return (self,)
-
-    def leaves(self) -> tuple[Any, ...]:
-        leaves: tuple[Any, ...] = self.inner.leaves()
-        return leaves
-
-    def alone(self) -> None:
-        """None: no belief decides by itself."""
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from onlinevi.engine import Vector
+
 Places = NDArray[np.int64]
 
 
@@ -36,6 +38,51 @@ class Part:
         """The same where rows go through this step first, by which features are of these columns."""
         see = self.see
         return replace(self, see=lambda rows: see(step(rows)), width=width, columns=columns)
+
+
+class OfClass:
+    """What the state of several classes knows of one of them."""
+
+    whole: Any
+    """The state of all."""
+    columns: tuple[str, ...] = ()
+
+    @property
+    def count(self) -> int:
+        """How many events all classes have learned from."""
+        return int(self.whole.count)
+
+    @property
+    def width(self) -> int:
+        """How many columns its rows have."""
+        return int(self.whole.width)
+
+    @property
+    def begun(self) -> int:
+        """How many they were at the first."""
+        return int(self.whole.begun)
+
+    @property
+    def space(self) -> Any:
+        """The features that its weights are weights of."""
+        return self.whole.space
+
+    @property
+    def std(self) -> Vector:
+        """The std of each of its weights."""
+        return self.std_in(1.0)
+
+    def std_in(self, noise: float) -> Vector:
+        """The stds as they are: scores have no unit."""
+        raise NotImplementedError
+
+    def deciders(self) -> tuple[Any, ...]:
+        """Itself."""
+        return (self,)
+
+    def by_class(self) -> tuple[Any, ...]:
+        """Itself."""
+        return (self,)
 
 
 def first(rows: Any, count: int) -> Any:

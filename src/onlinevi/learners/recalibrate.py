@@ -11,7 +11,7 @@ import numpy as np
 
 from onlinevi.beliefs import FullCovariance
 from onlinevi.engine import Vector
-from onlinevi.learners.base import Combinator, Wrapped, merge_inner
+from onlinevi.learners.base import Combinator, Deciding, merge_inner
 from onlinevi.learners.described import FOREIGN, CheckpointError, Described, Stored
 from onlinevi.learners.expand import Splines
 from onlinevi.learners.linear import Linear
@@ -26,7 +26,7 @@ STILL = 1e-9
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class RecalibrateState(Wrapped):
+class RecalibrateState(Deciding):
     """What was learned of the rows, and of the scores that it led to."""
 
     inner: Any
@@ -56,21 +56,6 @@ class RecalibrateState(Wrapped):
     def weights(self) -> Vector:
         """Of the learners of the pool inside."""
         return np.asarray(self.inner.weights)
-
-    def widened(self, dim: int) -> RecalibrateState:
-        """For rows with further columns at the end."""
-        return replace(self, inner=self.inner.widened(dim))
-
-    def deciders(self) -> tuple[Any, ...]:
-        """Itself: what is decided is the score that was bent."""
-        return (self,)
-
-    def leaves(self) -> tuple[Any, ...]:
-        leaves: tuple[Any, ...] = self.inner.leaves()
-        return leaves
-
-    def alone(self) -> None:
-        """None: no single belief decides."""
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ class Absolute(Loss):
     """|y − z|. With r = (a − y)/v: E = (a − y)(2Φ(r) − 1) + 2vφ(r), e1 = 2Φ(r) − 1, e2 = 2φ(r)/v."""
 
     name: ClassVar[str] = "absolute"
+    metric: ClassVar[str | None] = "mae"
 
     @property
     def level(self) -> float:

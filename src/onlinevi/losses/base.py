@@ -15,6 +15,9 @@ Target: TypeAlias = Literal["classes", "numbers", "counts", "quantile"]
 """The class of task: what is to be said of a label."""
 
 
+WITHOUT_PROBABILITY = "{} is a loss of classes that gives them no probability: it needs a method probability(self, a, v=0.0)"
+
+
 class LabelLaw(NamedTuple):
     """The law of a label given its prediction: its variance is noise·unit + extra, where the noise is yet to be learned."""
 
@@ -50,6 +53,8 @@ class Loss:
     """Whether it is (y − z)²: sums of products of the data then tell its total at every point."""
     steepest_at_corners: ClassVar[bool] = False
     """Whether |e1| and e2 are largest at a corner of any rectangle of predictions and spreads."""
+    metric: ClassVar[str | None] = None
+    """The metric of runs by which it is judged, where that is not the first of its task's: "mae", say."""
     label_rule: ClassVar[str] = "a finite number"
     lowest_label: ClassVar[float] = -math.inf
     label_hint: ClassVar[str] = "drop the row, or fill it in"
@@ -131,11 +136,19 @@ class Loss:
 
     def probability(self, a: Any, v: Any = 0.0) -> Any:
         """P(+1) at a prediction N(a, v²), for losses of classes."""
+        if self.target == "classes":
+            raise TypeError(WITHOUT_PROBABILITY.format(type(self).__name__))
         raise TypeError(f"{type(self).__name__} has no classes, so no probabilities: use Logistic() or Hinge()")
 
     def probability_of_score(self, score: Any, v: Any) -> Any:
         """P(+1) at a ``score`` whose prediction had the spread v."""
         return self.probability(score, v)
+
+    @classmethod
+    def check_probability(cls) -> None:
+        """Refuse a loss of classes that does not say how likely they are, where predictions are to be told."""
+        if cls.target == "classes" and cls.probability is Loss.probability:
+            raise ValueError(WITHOUT_PROBABILITY.format(cls.__name__))
 
     overflow_hint: ClassVar[str] = "scale the features or the labels down"
 

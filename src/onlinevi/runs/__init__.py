@@ -5,15 +5,16 @@ from and to ``places.py``, and ``model.py`` by tables in memory, for programs.
 ``warm.py`` compiles what it will need, and ``late/`` has rows wait for labels that come later.
 On the way ``metrics/`` keeps what reports need in flat memory, ``rejected.py`` the rows left out, ``predictions.py`` and
 ``writers.py`` write tables, and ``checkpoint.py`` saves it all. At the end ``hindsight.py`` finds the best fixed weights in
-rows that ``replay.py`` reads again, ``theorem.py`` says what was promised before the data, ``results.py`` makes a report's
+rows that ``replay.py`` reads again, ``promises.py`` says what was promised before the data, ``results.py`` makes a report's
 document and ``summary.py`` a model's. ``compare.py`` has several rules on one source, ``merge.py`` one model of several, and
 ``shards/`` learns from many shards side by side.
 """
 
 from onlinevi.runs import charts
-from onlinevi.runs.certified import certified
+from onlinevi.runs.certainty import certified
 from onlinevi.runs.charts import plot, plot_comparison
 from onlinevi.runs.checkpoint import load_job, pack_job, save_job, unpack_job
+from onlinevi.runs.class_weights import ClassWeights, as_class_weight
 from onlinevi.runs.compare import Comparison
 from onlinevi.runs.decisions import Costs, Decisions, as_costs, read_costs
 from onlinevi.runs.hindsight import InHindsight, look_back
@@ -55,7 +56,6 @@ from onlinevi.runs.shards import (
 )
 from onlinevi.runs.summary import metrics_by_name, shards_told, summarise, weights
 from onlinevi.runs.warm import warm_for, warm_task
-from onlinevi.runs.weights import ClassWeights, as_class_weight
 from onlinevi.runs.writers import (
     NAMES,
     STANDARD_OUTPUT,

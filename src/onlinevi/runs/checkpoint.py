@@ -11,12 +11,12 @@ import numpy as np
 
 from onlinevi.data import Position, Schema
 from onlinevi.learners import CheckpointError, Learner, Saved, load, pack, save, unpack, with_sets
+from onlinevi.runs.class_weights import ClassWeights
 from onlinevi.runs.job import Job, Origin
 from onlinevi.runs.late import KeptRow, WaitingRow, rows_to_json
 from onlinevi.runs.rejected import Rejected
 from onlinevi.runs.settings import Settings
 from onlinevi.runs.shapes import check_run
-from onlinevi.runs.weights import ClassWeights
 
 KEY = "onlinevi job"
 VERSION = 1

@@ -19,7 +19,8 @@ class Explained(NamedTuple):
     """Rows taken apart: ``base`` and what each column adds make the score, to rounding."""
 
     score: Vector
-    """On the scale of the loss: log-odds, a number, the logarithm of a rate; of several classes that of the guess."""
+    """On the scale of the loss: log-odds, a number, the logarithm of a rate; of several classes the logarithm of the
+    probability of the guess, by one-vs-rest its own log-odds."""
     base: Vector
     """The intercept, and what is no sum over columns: uncertainty, pooled probabilities, curves, past labels."""
     columns: tuple[str, ...]

@@ -15,15 +15,15 @@ import numpy as np
 from onlinevi.data import IN_MEMORY, BadInput, Batch, Encoded, Position, Refused, Schema, Stream, encode
 from onlinevi.engine import Vector
 from onlinevi.learners import BadRow, Forecast, InputState, Learner
-from onlinevi.losses import Absolute, Target
+from onlinevi.losses import Target
 from onlinevi.runs.alarms import Alarms
+from onlinevi.runs.class_weights import ClassWeights
 from onlinevi.runs.decisions import Decisions
 from onlinevi.runs.explain import Explained, explained
 from onlinevi.runs.late import Arrivals, Labels, Late, label_of
 from onlinevi.runs.metrics import Metrics, Snapshots, Thinned
 from onlinevi.runs.rejected import Rejected
 from onlinevi.runs.settings import Settings
-from onlinevi.runs.weights import ClassWeights
 from onlinevi.runs.widths import as_wide, begin, joined, widened
 
 OF_COLUMN = re.compile(r"column (\d+) is (\S+): (.+)")
@@ -97,7 +97,7 @@ class Job:
             level=settings.level,
             delay=settings.delay,
             window=settings.window,
-            lead="mae" if isinstance(self.learner.loss, Absolute) else None,
+            lead=self.learner.loss.metric,
             decisions=self.decisions,
         )
         self.snapshots, self.alarms = Snapshots(), Alarms(settings.alarm)

@@ -13,7 +13,7 @@ from onlinevi.data import AnySource, BadInput, Memory, Stream, arrow, is_number,
 from onlinevi.engine import did_you_mean
 from onlinevi.learners import Learner, html_of, html_rows
 from onlinevi.runs.begin import first_job
-from onlinevi.runs.certified import Certified, certified
+from onlinevi.runs.certainty import Certified, certified
 from onlinevi.runs.charts.style import number
 from onlinevi.runs.checkpoint import load_job, pack_job, save_job, unpack_job
 from onlinevi.runs.job import Job
@@ -163,10 +163,11 @@ class Model:
     def explain(self, table: Any, *, bad_rows: str | None = None) -> Any:
         """What each column adds to the prediction of each row: ``base`` and all of ``from_…`` together are the ``score``.
 
-        The score is on the scale of the loss: a number, log-odds, the logarithm of a rate; of several classes that of the one
-        predicted. Learners on features of columns add through them, by the shares that columns have in each feature, and all
-        by their weights in the pool. The base is the intercept, and what is no sum: the mean of probabilities instead of
-        scores, the curve that sets them right, past labels.
+        The score is on the scale of the loss: a number, log-odds, the logarithm of a rate; of several classes the logarithm of
+        the probability of the one predicted, by one-vs-rest its own log-odds. Learners on features of columns add through
+        them, by the shares that columns have in each feature, and all by their weights in the pool. The base is the
+        intercept, and what is no sum: the mean of probabilities instead of scores, that they sum to 1, the curve that sets
+        them right, past labels.
 
         >>> import onlinevi as ovi
         >>> rows = [{"size": float(k % 50), "town": "Bonn", "price": 2.0 * (k % 50)} for k in range(300)]

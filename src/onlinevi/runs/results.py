@@ -10,9 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from onlinevi.engine import Vector, __version__
-from onlinevi.learners import Importance, importance
-from onlinevi.runs.certified import certified
+from onlinevi.data import Schema
+from onlinevi.engine import Vector, __version__, did_you_mean
+from onlinevi.learners import Cycle, Importance, importance
+from onlinevi.runs.certainty import certified
 from onlinevi.runs.data_table import SHOWN, data_table
 from onlinevi.runs.hindsight import InHindsight
 from onlinevi.runs.job import Job
@@ -113,12 +114,13 @@ def _head(job: Job) -> Head:
 
 def weighing(job: Job) -> str:
     """How rows counted in learning, and that they count once in what is told of it."""
-    given, by_class = job.settings.weight, job.settings.class_weight
+    given, by_class, names = job.settings.weight, job.settings.class_weight, job.class_names
     parts = [] if given is None else [f"column {given}"]
     if isinstance(by_class, str):
         parts.append(by_class)
     elif by_class is not None:
-        parts.append(", ".join(f"{name} {weight:g}" for name, weight in by_class.items()))
+        missing = {name: f" (no such class so far{did_you_mean(name, names)})" for name in by_class if name not in names}
+        parts.append(", ".join(f"{name} {weight:g}{missing.get(name, '')}" for name, weight in by_class.items()))
     return f"{' times '.join(parts)}; metrics count each row of a weight above 0 once"
 
 
@@ -266,12 +268,24 @@ def _padded(weights: Any, shape: tuple[int, int]) -> Vector:
 def importance_of(job: Job) -> tuple[ColumnImportance | None, list[ClassColumns] | None]:
     """How much the columns of the data matter, and of several classes those that matter most to each."""
     try:
-        told = importance(job.state)
+        told = importance(job.state, _cycles(job.schema))
     except ValueError:  # of a learner of one's own, that is linear in nothing
         return None, None
     each = zip(job.class_names, (_of_columns(job, own) for own in told.by_class), strict=False)
     by_class = [ClassColumns(name, own.names[:TOLD_BY], own.value[:TOLD_BY]) for name, own in each if own is not None]
     return _of_columns(job, told), by_class or None
+
+
+def _cycles(schema: Schema) -> list[Cycle]:
+    """The features that tell the time of one date, of its year and of its day."""
+    places, found = schema.places, []
+    for column in schema.kinds:
+        for cycle, count, steps, first in (("year", "month", 12, 1), ("day", "hour", 24, 0)):
+            parts = [(column, name) for name in (f"{cycle}_sin", f"{cycle}_cos", count)]
+            if all(part in places for part in parts):
+                sine, cosine, counted = (places[part] for part in parts)
+                found.append(Cycle(sine, cosine, counted, steps, first))
+    return found
 
 
 def _of_columns(job: Job, told: Importance) -> ColumnImportance | None:

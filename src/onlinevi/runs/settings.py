@@ -35,10 +35,10 @@ from onlinevi.learners import (
 )
 from onlinevi.losses import Loss, Pinball, Target
 from onlinevi.rules import Rule, spelled
+from onlinevi.runs.class_weights import ClassWeight, ClassWeights, as_class_weight
 from onlinevi.runs.decisions import Costs, as_costs
 from onlinevi.runs.late.wait import Wait, label_of
 from onlinevi.runs.metrics.scores import WINDOW
-from onlinevi.runs.weights import ClassWeight, ClassWeights, as_class_weight
 
 DEFAULT_LOSS: dict[Target, str] = {"classes": "logistic", "numbers": "squared", "counts": "poisson", "quantile": "pinball"}
 """What is paid by default, for each class of task."""
@@ -305,6 +305,7 @@ class Settings:
         if loss.target != kind:
             names = sorted(losses_of(kind), key=lambda name: name != DEFAULT_LOSS[kind])
             raise ValueError(f"loss={given!r} is none of {kind}: choose {' or '.join(names)}, or another --task")
+        loss.check_probability()
         try:
             return loss(self.level) if kind == "quantile" else loss()  # type: ignore[call-arg]
         except TypeError as error:

@@ -78,6 +78,7 @@ def is_position(value: Any) -> bool:
 CURVE: Shape = {"stride": is_stride, "count": is_count, "kept": [[is_number]], "last": [[is_number]]}
 
 COUNTS: Shape = {"shape": [is_count], "at": [is_count], "counts": [is_count]}
+OF_CLASSES: Mapping[str, Shape] = {"confusion": COUNTS, "odds": COUNTS, "lately": {"classes": is_stride, "bins": is_text}}
 SCORES: Mapping[str, Shape] = {
     "window": is_stride,
     "since": is_count,
@@ -85,7 +86,7 @@ SCORES: Mapping[str, Shape] = {
     "curve": {"stride": is_stride, "count": is_count, "kept": is_text, "last": is_text},
     "recent": is_text,
     "own": lambda value: (
-        type(value) is dict and all(_is(value[name], COUNTS) for name in ("confusion", "odds") if name in value)
+        type(value) is dict and all(_is(value[name], shape) for name, shape in OF_CLASSES.items() if name in value)
     ),
 }
 ACCOUNT: Mapping[str, Shape] = {"totals": [is_number], "bins": [[is_number]], "curve": CURVE}

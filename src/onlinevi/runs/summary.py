@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from onlinevi.data import ONE
-from onlinevi.runs.certified import certified
+from onlinevi.runs.certainty import certified
 from onlinevi.runs.job import Job
 from onlinevi.runs.report.document import to_plain
 from onlinevi.runs.report.headline import likely

@@ -20,7 +20,7 @@ AMOUNT = re.compile(_FORM % (_CURRENCY, r"(?:[1-9][0-9]{0,2}(?:,[0-9]{3})+|[0-9]
 """14524.84, 14,524.84, $14,524.84, −3 €, 77%."""
 COMMA = re.compile(_FORM % (_CURRENCY, r"(?:[1-9][0-9]{0,2}(?:[. '\u00a0\u202f][0-9]{3})+|[0-9]+)(?:,[0-9]+)?", _CURRENCY))
 """14524,84, 14.524,84, 14 524,84 €, 7,5 %."""
-_CLOCK = r"(?:,? |T)([0-9]{1,2}):([0-9]{2})(?::([0-9]{2})(?:\.([0-9]{1,6}))?)?(?: ?([AaPp])[Mm])?"
+_CLOCK = r"(?:,? |T)([0-9]{1,2}):([0-9]{2})(?::([0-9]{2})(?:\.([0-9]{1,9}))?)?(?: ?([AaPp])[Mm])?"
 DATE = re.compile(rf"([0-9]{{1,2}})([./-])([0-9]{{1,2}})\2([0-9]{{4}})(?:{_CLOCK})?")
 """31.01.2023, 1/31/2023, 31.01.2023 14:05, 01/31/2023 02:05:00 PM."""
 
@@ -79,7 +79,7 @@ def instant_of(text: str, day_first: bool) -> datetime | None:
         if not 1 <= hour <= 12:
             return None
         hour = hour % 12 + (12 if match[9] in "Pp" else 0)
-    clock = hour, minute, seconds, int((match[8] or "").ljust(6, "0"))
+    clock = hour, minute, seconds, int((match[8] or "")[:6].ljust(6, "0"))
     try:
         return datetime(year, second, first, *clock) if day_first else datetime(year, first, second, *clock)
     except ValueError:

@@ -16,7 +16,7 @@ from onlinevi.data.values import arrow, is_missing, numbers, plain, texts
 from onlinevi.engine import Vector
 
 DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
-TIME = re.compile(DATE.pattern + r"([ T][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,6})?)?(Z|[+-][0-9]{2}:[0-9]{2})?)?")
+TIME = re.compile(DATE.pattern + r"([ T][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,9})?)?(Z|[+-][0-9]{2}:[0-9]{2})?)?")
 
 DATE_PARTS = ("year", "month", "weekday", "year_sin", "year_cos")
 TIME_PARTS = (*DATE_PARTS, "hour", "day_sin", "day_cos")

@@ -36,6 +36,16 @@ class Setting:
     radius: float | None = None
     """Where it is given: means lie in the ball of this radius instead, and stds in that of the prior."""
 
+    def __post_init__(self) -> None:
+        for name, what in (("count", "events"), ("dim", "features")):
+            if not (isinstance(given := getattr(self, name), int) and given >= 1):
+                raise ValueError(f"{name}={given!r}, the number of {what}: needs a whole number from 1")
+        lengths = {name: getattr(self, name) for name in ("row_norm", "distance", "prior_std", "reach")}
+        for name, given in (lengths if self.radius is None else lengths | {"radius": self.radius}).items():
+            if not (math.isfinite(given) and (given > 0.0 or (given == 0.0 and name == "distance"))):
+                needed = "≥ 0" if name == "distance" else "> 0"
+                raise ValueError(f"{name}={given!r}: needs a finite number {needed}")
+
     @cached_property
     def domain(self) -> Domain:
         return domain_of(self.family, self.dim)

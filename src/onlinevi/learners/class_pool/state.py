@@ -11,7 +11,7 @@ import numpy as np
 from onlinevi.engine import Vector
 from onlinevi.learners.class_pool.mixing import COUNT, HEAD, LOSS, WEIGHT_SQUARE
 from onlinevi.learners.columns import Named
-from onlinevi.learners.parts import Part
+from onlinevi.learners.parts import OfClass, Part
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,7 +144,7 @@ class ClassPoolState(Named):
 
 
 @dataclass(frozen=True, eq=False)
-class PooledClass:
+class PooledClass(OfClass):
     """What the learners of a pool know of one class."""
 
     whole: ClassPoolState
@@ -153,38 +153,13 @@ class PooledClass:
     columns: tuple[str, ...] = ()
 
     @property
-    def count(self) -> int:
-        """How many events all classes have learned from."""
-        return self.whole.count
-
-    @property
-    def width(self) -> int:
-        """How many columns its rows have."""
-        return self.whole.width
-
-    @property
-    def begun(self) -> int:
-        """How many they were at the first."""
-        return self.whole.begun
-
-    @property
-    def space(self) -> Any:
-        """That of the pool."""
-        return self.whole.space
-
-    @property
     def mean(self) -> Vector:
         """The mean of the weights of ``space``."""
         shares, means, _ = self._beliefs
         return np.asarray(shares @ means)
 
-    @property
-    def std(self) -> Vector:
-        """The std of these weights, over all learners that have them."""
-        return self.std_in(1.0)
-
     def std_in(self, noise: float) -> Vector:
-        """The stds as they are: scores have no unit."""
+        """Over all learners that have these weights; scores have no unit."""
         shares, means, stds = self._beliefs
         return np.asarray(np.sqrt(shares @ (np.square(stds) + np.square(means - shares @ means))))
 
@@ -202,17 +177,9 @@ class PooledClass:
         pairs = zip(self.whole.weights.tolist(), self.each, strict=True)
         return tuple(part.weighed(weight) for weight, own in pairs for part in own.parts(noise))
 
-    def deciders(self) -> tuple[PooledClass, ...]:
-        """Itself."""
-        return (self,)
-
     def alone(self) -> None:
         """None: several learners have a part in it."""
 
     def leaves(self) -> tuple[Any, ...]:
         """Those of all learners."""
         return tuple(leaf for own in self.each for leaf in own.leaves())
-
-    def by_class(self) -> tuple[PooledClass, ...]:
-        """Itself."""
-        return (self,)

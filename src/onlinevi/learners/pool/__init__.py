@@ -4,7 +4,7 @@ from onlinevi.learners.pool.experts import Experts, ExpertState, ExpertStep, Wei
 from onlinevi.learners.pool.mixer import PoolState
 from onlinevi.learners.pool.played import Played, averages, running
 from onlinevi.learners.pool.pool import AdaHedge, Pool, over_rates
-from onlinevi.learners.pool.tempering import fixed, next_rate, normalised, schedule, tempering
+from onlinevi.learners.pool.tempered import fixed, next_rate, normalised, schedule, tempering
 
 __all__ = [
     "AdaHedge",

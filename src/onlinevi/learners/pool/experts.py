@@ -12,7 +12,7 @@ import numpy as np
 from onlinevi.beliefs import frozen
 from onlinevi.engine import Schedule, Vector, rate_at
 from onlinevi.learners.pool.played import averages, running
-from onlinevi.learners.pool.tempering import WEIGHTS, Weigh, fixed, next_rate, schedule, tempering
+from onlinevi.learners.pool.tempered import WEIGHTS, Weigh, fixed, next_rate, schedule, tempering
 from onlinevi.rules import PerHorizon, Rate
 
 

@@ -19,7 +19,7 @@ from onlinevi.learners.parts import Part
 from onlinevi.learners.pool import mixing
 from onlinevi.learners.pool.experts import chi_square_price
 from onlinevi.learners.pool.members import Members, Refused, parts_of
-from onlinevi.learners.pool.tempering import WEIGHTS, Weigh, fixed
+from onlinevi.learners.pool.tempered import WEIGHTS, Weigh, fixed
 from onlinevi.learners.pool.threads import ALONE, Threads
 from onlinevi.learners.state import Plan, State
 from onlinevi.losses import Loss

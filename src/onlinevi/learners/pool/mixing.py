@@ -294,7 +294,7 @@ def no_price(costs: Any, dealt: Any, rate: Real) -> Real:
 
 
 def level_off(weights: Any, lags: Any, prior: Any, rate: Real) -> Real:
-    """prior·[level − rate/2·lag]₊, as ``tempering.chi_square`` has it, in place."""
+    """prior·[level − rate/2·lag]₊, as ``tempered.chi_square`` has it, in place."""
     number, level, nearer = len(lags), np.inf, 0.0
     while nearer < level:
         level = nearer if nearer > 0.0 else np.inf

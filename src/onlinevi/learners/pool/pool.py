@@ -29,7 +29,7 @@ from onlinevi.learners.pool import mixing
 from onlinevi.learners.pool.experts import Experts
 from onlinevi.learners.pool.live import PoolLive
 from onlinevi.learners.pool.mixer import Mixer, PoolState
-from onlinevi.learners.pool.tempering import Weigh, normalised
+from onlinevi.learners.pool.tempered import Weigh, normalised
 from onlinevi.learners.pool.threads import running_threads
 from onlinevi.learners.trace import Events, Forecast, Record, Recorder, Trace
 from onlinevi.losses import Loss

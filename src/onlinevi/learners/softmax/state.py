@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -10,7 +11,7 @@ import numpy as np
 
 from onlinevi.engine import SUM, Belief, Vector
 from onlinevi.learners.columns import Named
-from onlinevi.learners.parts import Part, first
+from onlinevi.learners.parts import OfClass, Part, first
 from onlinevi.learners.softmax.plan import SoftmaxPlan
 
 
@@ -201,13 +202,12 @@ class SoftmaxState(Named):
 
 
 @dataclass(frozen=True, eq=False)
-class ClassState:
+class ClassState(OfClass):
     """What a ``SoftmaxState`` knows of one class: the weights of its score."""
 
     whole: SoftmaxState
     line: int
 
-    space = None
     columns: tuple[str, ...] = ()
 
     @property
@@ -216,29 +216,9 @@ class ClassState:
         return self.whole.plan
 
     @property
-    def count(self) -> int:
-        """How many events all classes have learned from."""
-        return self.whole.count
-
-    @property
-    def width(self) -> int:
-        """How many columns its rows have."""
-        return self.whole.width
-
-    @property
-    def begun(self) -> int:
-        """As many."""
-        return self.whole.begun
-
-    @property
     def mean(self) -> Vector:
         """The mean of its weights."""
         return np.asarray(self.whole.vector("mean")[self.line])
-
-    @property
-    def std(self) -> Vector:
-        """The std of each of them."""
-        return self.std_in(1.0)
 
     def std_in(self, noise: float) -> Vector:
         """The stds as they are: scores have no unit."""
@@ -249,10 +229,6 @@ class ClassState:
         """As its family has it."""
         return self.whole.belief_of(self.line)
 
-    def deciders(self) -> tuple[ClassState, ...]:
-        """Itself."""
-        return (self,)
-
     def alone(self) -> ClassState:
         """Itself."""
         return self
@@ -261,13 +237,22 @@ class ClassState:
         """Itself."""
         return (self,)
 
-    def by_class(self) -> tuple[ClassState, ...]:
-        """Itself."""
-        return (self,)
-
     def parts(self, noise: float = 1.0) -> tuple[Part, ...]:
-        """Itself, on the columns of its rows."""
-        return (Part(((1.0, self, 1.0),), self.width, partial(first, count=self.width), np.arange(self.width)),)
+        """Its weights beside the mean of all classes, on the columns of its rows: what all share tells none apart.
+
+        Stds are those of classes that are as sure as this one.
+        """
+        leaf = 1.0, Apart(self.whole, self.line), math.sqrt(1.0 - 1.0 / max(self.whole.known, 2))
+        return (Part((leaf,), self.width, partial(first, count=self.width), np.arange(self.width)),)
+
+
+class Apart(ClassState):
+    """A class, by its weights less the mean of those of all classes."""
+
+    @property
+    def mean(self) -> Vector:
+        means = np.asarray(self.whole.vector("mean"))[: self.whole.known]
+        return np.asarray(means[self.line] - means.mean(axis=0))
 
 
 def scale_of(belief: Any) -> Vector:

@@ -135,3 +135,15 @@ def percent(part: float) -> str:
     if text == "0.0" and part > 0.0:
         return "less than 0.1 %"
     return f"{text.removesuffix('.0')} %"
+
+
+def shortened(name: str, most: int) -> str:
+    """A name without its middle where it is long: many begin alike and end in a number.
+
+    >>> shortened("temperature of sensor number 12", 24)
+    'temperature of…number 12'
+    """
+    if len(name) <= most:
+        return name
+    end = (most - 1) * 2 // 5
+    return f"{name[: most - 1 - end]}…{name[-end:]}"

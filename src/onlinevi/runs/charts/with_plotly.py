@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from onlinevi.runs.charts.chart import Axis, Chart, Line, Points
+from onlinevi.runs.charts.style import shortened
 
 CLOSEST = 0.075
 """How near names beside a chart may come, as a part of its height."""
@@ -96,5 +97,5 @@ def spread_out(places: Sequence[float]) -> list[float]:
 
 
 def as_text(name: str) -> str:
-    """A name as Plotly must get it to show it as it is, for it reads tags; cut where it is long."""
-    return html.escape(name if len(name) <= LONGEST else f"{name[: LONGEST - 1]}…", quote=False)
+    """A name as Plotly must get it to show it as it is, for it reads tags."""
+    return html.escape(shortened(name, LONGEST), quote=False)

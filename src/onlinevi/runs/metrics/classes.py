@@ -14,6 +14,7 @@ from onlinevi.runs.decisions import NOTHING, Decisions
 from onlinevi.runs.metrics.baselines import ClassBaselines
 from onlinevi.runs.metrics.by_class import ByClass, precision_recall_f1
 from onlinevi.runs.metrics.scores import ABSENT, BINS, WHOSE, WINDOW, Measured, Scores, mean
+from onlinevi.runs.metrics.thinned import array_of, text_of
 
 WIDEST_ODDS = 16.0
 """The bins of the area under the curve have log-odds from −16 to 16; what is beyond falls into the bin at the end."""
@@ -51,6 +52,8 @@ class ClassScores(Scores):
         """How often each class, a row, was taken for each, a column: by the learner, the constant and the last label."""
         self.odds = np.zeros((1, 2, BINS_OF_ODDS), dtype=np.int64)
         """Of each class, or of the second of two: how many rows of others, and of it, were given log-odds in each bin."""
+        self._odds_lately: list[Any] = []
+        """Of several classes the bins of the last rows, a column for each class that was known then."""
         self.by_class = ByClass()
 
     @property
@@ -131,8 +134,28 @@ class ClassScores(Scores):
             known = len(self.odds)
             self.odds = np.pad(self.odds, ((0, classes - known), (0, 0), (0, 0)))
             self.odds[known:, 0, 0] = self.count  # what was said before gave them nothing
-        places = np.arange(classes)
-        np.add.at(self.odds, (places, (codes[:, None] == places).astype(int), bin_of_odds(probability, OF_SEVERAL)), 1)
+        bins = bin_of_odds(probability, OF_SEVERAL)
+        add_odds(self.odds, codes, bins)
+        self._odds_lately.append(bins[-self.window :].astype("<u2"))
+        if sum(map(len, self._odds_lately)) > 4 * self.window:
+            self._odds_lately = [self._last_odds()]
+
+    def _last_odds(self) -> Any:
+        """The bins of the last rows; to those before a class joined nothing was given."""
+        classes = max((part.shape[1] for part in self._odds_lately), default=0)
+        parts = [np.pad(part, ((0, 0), (0, classes - part.shape[1]))) for part in self._odds_lately]
+        return np.concatenate(parts)[-self.window :] if parts else np.zeros((0, classes), "<u2")
+
+    def _recent_area(self, codes: Any, chance: Vector) -> float:
+        """The area of the last rows: of two classes to the digit, of several by their bins; NaN where a file had none."""
+        if not self.several:
+            return ranked_area(chance, codes)
+        bins = self._last_odds()
+        if len(bins) != len(codes):
+            return float("nan")
+        odds = np.zeros((bins.shape[1], 2, OF_SEVERAL), dtype=np.int64)
+        add_odds(odds, codes, bins.astype(np.int64))
+        return mean_area(odds)[0]
 
     def _terms(self, said: Vector) -> Vector:
         return np.column_stack([said[:, GUESS] == said[:, [CODE]], said[:, LOG_LOSS], said[:, BRIER]])
@@ -152,14 +175,13 @@ class ClassScores(Scores):
             guesses, beside = recent[:, GUESS].astype(np.int64), self._extras(recent).sum(axis=0)
             np.add.at(confusion, (np.arange(len(WHOSE)), codes[:, None], guesses), 1)
             count_in_bins(bins, chance, guesses[:, 0] == codes if self.several else codes)
-            if not self.several:
-                area = ranked_area(chance, codes)
+            area = self._recent_area(codes, chance) if self.sure else area
         found = []
         for who, table in enumerate(confusion):
             hits, log_loss, brier = (mean(total, events) for total in sums[who :: len(WHOSE)][: len(self.summed)])
             values = {"accuracy": hits, "balanced_accuracy": balanced_accuracy(table), "f1": self._f1(table)}
             if who > 0 or self.sure:
-                values |= {"auc": area} if who == 0 and (recent is None or not self.several) else {}
+                values |= {"auc": area} if who == 0 and (recent is None or not math.isnan(area) or not self.several) else {}
                 values |= {"log_loss": log_loss, "brier": brier}
                 values |= {"ece": calibration_error(bins)} if who == 0 else {}
             values |= self._of_sums(beside) if who == 0 else {}
@@ -201,17 +223,7 @@ class ClassScores(Scores):
         Rows of one bin count as ties: half of those that are of different classes may be wrong.
         """
         self.settle()
-        areas = []
-        for class_, table in enumerate(self.odds):
-            others, own = table.astype(float)
-            pairs = others.sum() * own.sum()
-            if pairs > 0.0 and (self.several or class_ == 0):
-                below = np.cumsum(others) - others
-                areas.append(((own @ (below + 0.5 * others)) / pairs, 0.5 * (own @ others) / pairs))
-        if not areas:
-            return float("nan"), float("nan")
-        area, off = np.mean(areas, axis=0).tolist()
-        return area, off
+        return mean_area(self.odds if self.several else self.odds[:1])
 
     def sets_over_time(self) -> tuple[Vector, Vector, Vector, Vector]:
         """Steps, and up to each how many rows had sets, how many of these held the class, and how many classes they had."""
@@ -233,14 +245,23 @@ class ClassScores(Scores):
         self.baselines.add_up(other.baselines)
 
     def _own(self) -> dict[str, Any]:
-        counts = {"confusion": sparse(self.confusion), "odds": sparse(self.odds)}
+        counts: dict[str, Any] = {"confusion": sparse(self.confusion), "odds": sparse(self.odds)}
         flags = {"several": self.several, "sure": self.sure}
+        lately = self._last_odds()
+        if lately.size:
+            counts["lately"] = {"classes": lately.shape[1], "bins": text_of(lately, "<u2")}
         return counts | flags | {"baselines": self.baselines.to_json(), "by_class": self.by_class.to_json()}
 
     def _restore_own(self, saved: Mapping[str, Any]) -> None:
         self.confusion, self.odds = filled(saved["confusion"]), filled(saved["odds"])
         self.several, self.sure = saved["several"], saved["sure"]
         self.baselines.restore(saved["baselines"])
+        self._odds_lately = []
+        if "lately" in saved:
+            bins = array_of(saved["lately"]["bins"], saved["lately"]["classes"], "<u2")
+            if bins.max(initial=0) >= OF_SEVERAL:
+                raise ValueError(f"a bin beyond {OF_SEVERAL}")
+            self._odds_lately.append(bins)
         if "by_class" in saved:
             self.by_class.restore(saved["by_class"])
         self.by_class.widen(self.confusion.shape[1])
@@ -282,6 +303,26 @@ def bin_of_odds(probability: Vector, bins: int) -> Any:
     with np.errstate(divide="ignore"):
         odds = np.log(probability) - np.log1p(-probability)
     return ((np.clip(odds, -WIDEST_ODDS, WIDEST_ODDS) + WIDEST_ODDS) * ((bins - 1) / (2.0 * WIDEST_ODDS))).astype(np.int64)
+
+
+def add_odds(odds: Any, codes: Any, bins: Any) -> None:
+    """Count rows of these classes, which gave each class log-odds in these bins."""
+    places = np.arange(bins.shape[1])
+    np.add.at(odds, (places, (codes[:, None] == places).astype(int), bins), 1)
+
+
+def mean_area(odds: Any) -> tuple[float, float]:
+    """The mean area under the curves of each class against the rest, by counts of bins; and the most it can be off by."""
+    areas = []
+    for others, own in odds.astype(float):
+        pairs = others.sum() * own.sum()
+        if pairs > 0.0:
+            below = np.cumsum(others) - others
+            areas.append(((own @ (below + 0.5 * others)) / pairs, 0.5 * (own @ others) / pairs))
+    if not areas:
+        return float("nan"), float("nan")
+    area, off = np.mean(areas, axis=0).tolist()
+    return area, off
 
 
 def ranked_area(score: Vector, codes: Any) -> float:

@@ -34,7 +34,7 @@ class NumberScores(Scores):
         self.said = ("label", *who[:3], "held", "width", "bounded", *who[3:])  # type: ignore[misc]
         own = {"numbers": ("rmse", "mae"), "counts": ("deviance", "mae", "rmse"), "quantile": ("pinball",)}[kind]
         self.summed, self.shown = own, own  # type: ignore[misc]
-        self.lead = lead or own[0]
+        self.lead = lead if lead in own else own[0]
         super().__init__(window)
         self.said_at_first = len(self.said)
         self.baselines = NumberBaselines(delay, level if kind == "quantile" else None, HALF if kind == "counts" else 0.0)

@@ -29,6 +29,8 @@ def _learned(results: Results) -> str:
     summary, task = results.summary, results.head.task
     if summary is None:
         return ""
+    if not summary.events:
+        return "No row could be used: nothing was predicted, and nothing learned."
     rows = "The one row" if summary.events == 1 else f"Every one of {summary.events:,} rows"
     delay = results.head.settings.get("delay")
     after = "when that came" if summary.late else f"when it came, {delay} later" if delay else "right after"

@@ -6,13 +6,15 @@ import math
 from collections.abc import Iterable
 from html import escape
 
-from onlinevi.runs.charts.style import number, percent
+from onlinevi.runs.charts.style import number, percent, shortened
 from onlinevi.runs.report.measures import NAMES, by_whose, what_moved
 from onlinevi.runs.report.results import Results
 
 MOST_CLASSES = 12
 """A table of more classes than these is none that can be read: then the commonest mistakes are told."""
 MISTAKES = 12
+LONGEST = 16
+"""How many characters of the name of a class are shown beside the table of mistakes."""
 LONG = 24
 """Rows of a table that stand on the page as they are."""
 
@@ -135,7 +137,7 @@ def confusion(results: Results) -> str:
         note = f"The commonest mistakes among {len(names)} classes."
         return f"{title}<p>{note}</p>{table(['was', 'taken for', 'rows'], rows, numeric=1)}</section>"
     # A name that is cut is told in full where it is pointed at.
-    titles = {name: f'<th title="{escape(name)}">{escape(name)}</th>' for name in names}
+    titles = {name: f'<th title="{escape(name)}">{escape(shortened(name, LONGEST))}</th>' for name in names}
     body = ""
     for name, row in zip(names, counts, strict=True):
         total = sum(row)
