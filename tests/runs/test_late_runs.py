@@ -123,8 +123,8 @@ def test_one_file_for_both_is_as_a_plain_run(tmp_path: Path) -> None:
 
 
 def test_a_record_may_be_a_label_by_being_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As a click is: learned as if each had the label in a column, to the bit, wherever the run stopped, and none is waited for
-    to know what labels there are."""
+    """As a click is: learned as if each had the label in a column, to the bit, wherever the run stopped. None is waited for to
+    know what labels there are."""
     rows, labels = two_streams(5)
     spelled = write(tmp_path / "spelled.ndjson", [label | {"y": "yes"} for label in labels])
     plain = write(tmp_path / "plain.ndjson", [{"id": label["id"], "at": label["at"]} for label in labels])

@@ -104,6 +104,4 @@ def wait_of(options: argparse.Namespace, kept: Settings | None = None) -> Wait |
     if options.key is None:
         raise ValueError("by which column do labels find their rows? name it: --key COL")
     within: Span = options.within or Span()
-    return Wait(
-        options.key, options.time, within.seconds, within.rows, options.otherwise, options.waiting, came=options.came
-    )
+    return Wait(options.key, options.time, within.seconds, within.rows, options.otherwise, options.waiting, came=options.came)

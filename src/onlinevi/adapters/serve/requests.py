@@ -191,7 +191,7 @@ def _kind(value: Any) -> str:
     return {dict: "object", list: "list", str: "text", bool: "truth value", type(None): "null"}.get(type(value), "number")
 
 
-TYPES = {
+TYPES: dict[str, tuple[Any, str]] = {
     "null": (type(None), "null"),
     "boolean": (bool, "true or false"),
     "integer": (int, "a whole number"),
@@ -222,7 +222,9 @@ def _misfit(value: Any, schema: Mapping[str, Any], place: str) -> tuple[str, str
         needs = " or ".join(words for _, words in types)
     if not fits:
         return place, needs
-    parts = [_misfit(part, schema["items"], f"{place}[{k}]") for k, part in enumerate(value)] if isinstance(value, list) else []
+    parts = (
+        [_misfit(part, schema["items"], f"{place}[{k}]") for k, part in enumerate(value)] if isinstance(value, list) else []
+    )
     if isinstance(value, Mapping):
         parts = [_misfit(part, schema["additionalProperties"], f"{place}.{name[:60]}") for name, part in value.items()]
     return next((part for part in parts if part is not None), None)
