@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from helpers.batches import batch
@@ -188,3 +190,15 @@ def test_a_cell_is_what_it_is_alone_whatever_its_neighbours(kind: str) -> None:
         alone = [own for value in values for own in known(cells(kind, array_of([value])))]  # type: ignore[arg-type]
         assert known(cells(kind, array_of(values))) == alone  # type: ignore[arg-type]
         assert known(cells(kind, array_of(values).slice(1))) == alone[1:]  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("first", [20200101, 1.5, 2**70])
+def test_what_a_column_that_joins_holds_is_told_by_its_first_value_alone(first: float) -> None:
+    """Whatever stands below it in the same batch: 20200101 is a number, and "20200101" a day."""
+    schema = Columns(decimal=",").learn([batch({"b": [1.0, 2.0]})])
+    for others in ([], [2], ["yes"], ["1,5", True]):
+        values = [None, first, *others]
+        grown, _ = encode(
+            schema, replace(batch({"b": [1.0] * len(values)}), columns={"a": array_of(values)}), bad=lambda _: None
+        )
+        assert grown.kinds["a"] == "number"

@@ -82,9 +82,9 @@ def is_number(text: str) -> bool:
 
 
 def array_of(values: list[Any]) -> Any:
-    """An array of one type; of text where types are mixed, which ``came_as_floats`` tells apart from what came as text.
+    """An array of one type; of text where types are mixed, in which ``came_as_numbers`` still knows what were numbers.
 
-    >>> array_of([1.001, "1.001", None]).to_pylist(), came_as_floats(array_of([1.001, "1.001", None]))
+    >>> array_of([1.001, "1.001", None]).to_pylist(), came_as_numbers(array_of([1.001, "1.001", None]))
     (['1.001', '1.001', None], array([1.001,   nan,   nan]))
     """
     pa = arrow()
@@ -96,22 +96,22 @@ def array_of(values: list[Any]) -> Any:
     spelled = [
         None if value is None or (isinstance(value, float) and value != value) else value_text(value) for value in values
     ]
-    if float not in kinds:
+    if not kinds & {int, float}:
         return pa.array(spelled, pa.string())
-    keys = [None if text is None else (isinstance(value, float), text) for value, text in zip(values, spelled, strict=True)]
-    entries = sorted(dict.fromkeys(key for key in keys if key is not None), reverse=True)  # those of floats come first
-    first = sum(is_float for is_float, _ in entries)
+    keys = [None if text is None else (type(value) in (int, float), text) for value, text in zip(values, spelled, strict=True)]
+    entries = sorted(dict.fromkeys(key for key in keys if key is not None), reverse=True)  # those of numbers come first
+    first = sum(is_one for is_one, _ in entries)
     dictionary = [text for _, text in entries[:first]] + [None] + [text for _, text in entries[first:]]
     places = {key: place + (place >= first) for place, key in enumerate(entries)}
     indices = pa.array([None if key is None else places[key] for key in keys], pa.int32())
     return pa.DictionaryArray.from_arrays(indices, pa.array(dictionary, pa.string()), ordered=True)
 
 
-def came_as_floats(values: Any) -> Vector | None:
-    """Of text that ``array_of`` made of mixed values, what came as floats, and NaN elsewhere; None of other columns.
+def came_as_numbers(values: Any) -> Vector | None:
+    """Of text that ``array_of`` made of mixed values, what came as numbers, and NaN elsewhere; None of other columns.
 
     Who writes 1.001 for a thousand and one in text means by the number 1.001 what all do: the text alone does not say it. Such
-    a column is a dictionary, with the texts of floats before its null.
+    a column is a dictionary, with the texts of numbers before its null.
     """
     if not (arrow().types.is_dictionary(values.type) and values.type.ordered and values.dictionary.null_count == 1):
         return None
@@ -122,6 +122,12 @@ def came_as_floats(values: Any) -> Vector | None:
     floats = np.full(len(entries) + 1, np.nan)  # the last for what is missing
     floats[: len(spelled)] = [float(text) for text in spelled]
     return np.asarray(floats[values.indices.fill_null(len(entries)).to_numpy(zero_copy_only=False)])
+
+
+def as_it_came(value: Any) -> Any:
+    """A column of one value, as it is where no others stand beside it."""
+    came = came_as_numbers(value)
+    return value if came is None or came[0] != came[0] else arrow().array(came)
 
 
 def plain(values: Any) -> Any:
