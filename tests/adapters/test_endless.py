@@ -18,7 +18,7 @@ from helpers.run_files import write_rows
 
 pytest.importorskip("pyarrow", reason='pyarrow is missing: pip install "onlinevi[files]"')
 
-from onlinevi.adapters.cli import endless, progress
+from onlinevi.adapters.cli import endless, main, progress
 from onlinevi.adapters.cli.late import Span, every, span
 from onlinevi.runs import Job, Places, Run, Settings, Stopper
 
@@ -44,6 +44,22 @@ def test_spans_are_rows_or_seconds() -> None:
     for text in ("", "5,6", "1s,2s", "1,2,3s"):
         with pytest.raises(argparse.ArgumentTypeError, match="needs"):
             every(text)
+
+
+@pytest.mark.parametrize("number", [2, 15])
+def test_a_second_signal_ends_a_run_at_once(
+    number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Where the first waits for what may never come, as a broker that is away; whoever started it is told how it ended."""
+    write_rows(tmp_path / "rows.csv", 50)
+
+    def go(run: Run, stopper: Stopper, *_: Any) -> None:
+        stopper(number)
+        stopper(number)
+
+    monkeypatch.setattr(Run, "go", go)
+    assert main(["run", str(tmp_path / "rows.csv"), "--target", "sold", "--rule", "implicit", "-q"]) == 128 + number
+    assert "the same call goes on behind it (run: with --resume)" in capsys.readouterr().err
 
 
 def test_a_checkpoint_is_due_after_so_many_seconds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

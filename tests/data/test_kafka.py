@@ -56,14 +56,16 @@ def test_offsets_that_are_gone_are_told(kafka: MockKafka) -> None:
     assert read(kafka.address(topic), Follow(until_end=True, lost="skip"), resume=more)[0] == []
 
 
-def test_offsets_that_go_in_the_middle_of_a_run_are_told(kafka: MockKafka) -> None:
-    """Of 100 large messages the mock keeps some 25; some were fetched before the others came."""
+def test_offsets_that_go_in_the_middle_of_a_run_are_told(kafka: MockKafka, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of 100 large messages the mock keeps some 25; some were fetched before the others came, but never all of them."""
+    monkeypatch.setenv("ONLINEVI_KAFKA_QUEUED_MAX_MESSAGES_KBYTES", "3000")
+    monkeypatch.setenv("ONLINEVI_KAFKA_FETCH_MESSAGE_MAX_BYTES", "1000000")
     topic = next(names)
     large = [b'{"n": %d, "text": "' % k + b"x" * 200_000 + b'"}' for k in range(100)]
     for follow in (Follow(), Follow(lost="skip")):
         topic, found = next(names), list[int]()
         kafka.send(topic, large[:20], partition=0)
-        with open_stream(broker(kafka.address(topic), follow), batch_rows=1, end_row=60) as opened:
+        with open_stream(broker(kafka.address(topic), follow), batch_rows=1, end_row=100) as opened:
             found += next(opened).columns["n"].to_pylist()
             kafka.send(topic, large[20:], partition=0)
             if follow.lost == "stop":

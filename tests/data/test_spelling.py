@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from helpers.batches import batch
 
 from onlinevi.data.schema.encoder import encode
+from onlinevi.data.schema.kinds import KINDS, Cells, cells
 from onlinevi.data.schema.look import first_look
 from onlinevi.data.schema.schema import Columns, Schema
 from onlinevi.data.schema.spelling import bucket
 from onlinevi.data.schema.task import Task
 from onlinevi.data.sources import Refused
+from onlinevi.data.values import array_of
 
 pytest.importorskip("pyarrow")
 
@@ -140,3 +144,61 @@ def test_the_first_look_warns() -> None:
     assert all(text in seen[name].warnings[0] for name, text in expected.items())
     assert (seen["town"].missing, seen["town"].distinct) == (columns["town"].count(None), 2)
     assert seen["y"].kind == "classes"
+
+
+NUMBERS = [1, -3, 1.5, 1.001, -1234.5, 1e20, 1e-7, 20200101, 1577836800.5, 2**53, 2**53 + 1, 10**20, 5e-324, -0.0]
+TEXTS = [
+    "1",
+    "1.5",
+    "1,5",
+    "1.001",
+    "14.524,84",
+    "$3.5",
+    "2020-01-01",
+    "01.02.2020",
+    "10:30",
+    "x",
+    "",
+    "nan",
+    "inf",
+    "1e5",
+    "yes",
+]
+OTHERS = [True, False, None, float("nan"), float("inf")]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_cell_is_what_it_is_alone_whatever_its_neighbours(kind: str) -> None:
+    """JSON has numbers beside texts, and how many rows come together is nobody's business: 1.001 stays what it is where others
+    write 1,5, and "1.001" a thousand and one."""
+
+    def known(read: Cells) -> list[tuple[object, ...]]:
+        names = [None] * len(read.missing) if read.names is None else read.names.to_pylist()
+        usable = ~(read.missing | read.bad)
+        parts = [np.where(usable, part, np.nan).tolist() for part in read.parts]
+        return [*map(repr, zip(read.missing.tolist(), read.bad.tolist(), names, *parts, strict=True))]
+
+    for values in (
+        NUMBERS + TEXTS + OTHERS,
+        NUMBERS + OTHERS,
+        NUMBERS[2:7],
+        TEXTS + OTHERS,
+        [1.5, True],
+        [1.5, 2**53],
+        [1, "1,5"],
+    ):
+        alone = [own for value in values for own in known(cells(kind, array_of([value])))]  # type: ignore[arg-type]
+        assert known(cells(kind, array_of(values))) == alone  # type: ignore[arg-type]
+        assert known(cells(kind, array_of(values).slice(1))) == alone[1:]  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("first", [20200101, 1.5, 2**70])
+def test_what_a_column_that_joins_holds_is_told_by_its_first_value_alone(first: float) -> None:
+    """Whatever stands below it in the same batch: 20200101 is a number, and "20200101" a day."""
+    schema = Columns(decimal=",").learn([batch({"b": [1.0, 2.0]})])
+    for others in ([], [2], ["yes"], ["1,5", True]):
+        values = [None, first, *others]
+        grown, _ = encode(
+            schema, replace(batch({"b": [1.0] * len(values)}), columns={"a": array_of(values)}), bad=lambda _: None
+        )
+        assert grown.kinds["a"] == "number"

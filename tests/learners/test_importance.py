@@ -279,14 +279,14 @@ def test_it_agrees_with_permuted_columns_of_real_data() -> None:
 
 def test_products_of_matrices_take_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where something else has a processor, two wait for each other ten times as long as one works."""
-    control, numbers, shares = pytest.importorskip("threadpoolctl"), list[int](), MODULE._shares
+    control, numbers, shares = pytest.importorskip("threadpoolctl"), list[int](), column_importance._shares
     state = learned(LEAF, rows(20), rows(20)[:, 0])
 
-    def watched(own: Any) -> Any:
+    def watched(own: Any, *more: Any) -> Any:
         numbers.extend(pool["num_threads"] for pool in control.threadpool_info() if pool["user_api"] == "blas")
-        return shares(own)
+        return shares(own, *more)
 
-    monkeypatch.setattr(MODULE, "_shares", watched)
+    monkeypatch.setattr(column_importance, "_shares", watched)
     with control.threadpool_limits(2, user_api="blas"):
         ovi.importance(state)
         assert {pool["num_threads"] for pool in control.threadpool_info() if pool["user_api"] == "blas"} == {2}

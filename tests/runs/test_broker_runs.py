@@ -77,6 +77,7 @@ def test_what_is_said_and_what_is_bad_carry_their_places(server: MockKafka | Red
     assert {"prediction", "probability", "label", "loss", "age"} <= set(predictions[keys[7]])
     reasons = [letters[keys[k]]["reason"] for k in bad]
     assert "a JSON list, needs an object" in reasons[0]
+    assert reasons[3] == "nothing, needs a JSON object", "as Kafka says of a key that is gone"
     assert letters[keys[120]]["column"] == "age"
     place = {"topic": topic, "partition": 0, "offset": 30} if is_kafka else {"stream": topic, "id": "121-0"}
     assert place.items() <= letters[keys[120]].items()

@@ -122,6 +122,25 @@ def test_one_file_for_both_is_as_a_plain_run(tmp_path: Path) -> None:
     assert (job.late.counts.labelled, len(job.late.rows)) == (len(rows), 0)
 
 
+def test_a_record_may_be_a_label_by_being_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a click is: learned as if each had the label in a column, to the bit, wherever the run stopped. None is waited for to
+    know what labels there are."""
+    rows, labels = two_streams(5)
+    spelled = write(tmp_path / "spelled.ndjson", [label | {"y": "yes"} for label in labels])
+    plain = write(tmp_path / "plain.ndjson", [{"id": label["id"], "at": label["at"]} for label in labels])
+    files = write(tmp_path / "rows.ndjson", rows), plain
+    want, _ = learned(SETTINGS, files[0], spelled)
+    settings = replace(SETTINGS, classes=(), wait=replace(WAIT, came="yes"))
+    monkeypatch.setattr(driver, "open_stream", partial(open_stream, batch_rows=4))
+    while run_to(tmp_path / "out", files, settings, turns=5) != "end":
+        pass
+    job = load_job(tmp_path / "out" / "model.ovi")
+    assert job.state.alone() == want.state.alone()
+    assert job.late.counts == want.late.counts
+    assert (job.class_names, job.late.counts.otherwise > 5) == (("no", "yes"), True)
+    assert main(["run", files[0], "--labels", plain, *CALL, "--within", "12s", "--otherwise", "no", "--came", "yes"]) == 0
+
+
 def test_keys_are_compared_as_text(tmp_path: Path) -> None:
     rows = [{"id": key, "at": 1, "a": 1.0} for key in (1, 2.0, "3", True, "005")]
     labels = [{"id": key, "at": 2, "y": "yes"} for key in ("1", "2", 3, "true", "5")]
@@ -150,6 +169,9 @@ def test_what_cannot_be_is_said_in_a_line(files: tuple[str, str], tmp_path: Path
         ([rows, *CALL], "--key is for labels that come by key"),
         ([rows, "--target", "y", "--labels", labels], "by which column do labels find their rows?"),
         ([rows, *CALL, "--labels", labels, "--otherwise", "no"], "is learned after how long?"),
+        ([rows, *CALL[:2], "--came", "yes"], "--came is for labels that come by key"),
+        ([rows, *CALL, *fine, "--came", "yes"], "came='yes' with otherwise=None: all rows would be learned with one label"),
+        ([rows, *CALL, *fine, "--came", "ja", "--otherwise", "no"], "came='ja': the label is neither 'no' nor 'yes'"),
         ([rows, *CALL, *fine, "--otherwise", "maybe"], "otherwise='maybe': the label is neither 'no' nor 'yes'"),
         ([rows, *CALL, *fine, "--within", "soon"], "'soon': needs a number of rows, or a time"),
         ([rows, *CALL, *fine, "--within", "0"], "needs a number of rows, or a time"),

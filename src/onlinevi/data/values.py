@@ -82,14 +82,52 @@ def is_number(text: str) -> bool:
 
 
 def array_of(values: list[Any]) -> Any:
-    """An array of one type; of text where types are mixed."""
+    """An array of one type; of text where types are mixed, in which ``came_as_numbers`` still knows what were numbers.
+
+    >>> array_of([1.001, "1.001", None]).to_pylist(), came_as_numbers(array_of([1.001, "1.001", None]))
+    (['1.001', '1.001', None], array([1.001,   nan,   nan]))
+    """
     pa = arrow()
     kinds = {type(value) for value in values if value is not None}
-    if kinds == {int, float} and all(abs(value) <= EXACT for value in values if type(value) is int):
+    if kinds == {int, float} and all(abs(value) < EXACT for value in values if type(value) is int):
         return pa.array([None if value is None else float(value) for value in values], pa.float64())
-    if len(kinds) > 1 or (kinds == {int} and not all(-(2**63) <= value < 2**63 for value in values if value is not None)):
-        return pa.array([value if value is None or isinstance(value, str) else value_text(value) for value in values])
-    return pa.array(values)
+    if len(kinds) < 2 and (kinds != {int} or all(-(2**63) <= value < 2**63 for value in values if value is not None)):
+        return pa.array(values)
+    spelled = [
+        None if value is None or (isinstance(value, float) and value != value) else value_text(value) for value in values
+    ]
+    if not kinds & {int, float}:
+        return pa.array(spelled, pa.string())
+    keys = [None if text is None else (type(value) in (int, float), text) for value, text in zip(values, spelled, strict=True)]
+    entries = sorted(dict.fromkeys(key for key in keys if key is not None), reverse=True)  # those of numbers come first
+    first = sum(is_one for is_one, _ in entries)
+    dictionary = [text for _, text in entries[:first]] + [None] + [text for _, text in entries[first:]]
+    places = {key: place + (place >= first) for place, key in enumerate(entries)}
+    indices = pa.array([None if key is None else places[key] for key in keys], pa.int32())
+    return pa.DictionaryArray.from_arrays(indices, pa.array(dictionary, pa.string()), ordered=True)
+
+
+def came_as_numbers(values: Any) -> Vector | None:
+    """Of text that ``array_of`` made of mixed values, what came as numbers, and NaN elsewhere; None of other columns.
+
+    Who writes 1.001 for a thousand and one in text means by the number 1.001 what all do: the text alone does not say it. Such
+    a column is a dictionary, with the texts of numbers before its null.
+    """
+    if not (arrow().types.is_dictionary(values.type) and values.type.ordered and values.dictionary.null_count == 1):
+        return None
+    entries = values.dictionary.to_pylist()
+    spelled = entries[: entries.index(None)]
+    if not all(isinstance(text, str) and is_number(text) for text in spelled):
+        return None  # somebody else's
+    floats = np.full(len(entries) + 1, np.nan)  # the last for what is missing
+    floats[: len(spelled)] = [float(text) for text in spelled]
+    return np.asarray(floats[values.indices.fill_null(len(entries)).to_numpy(zero_copy_only=False)])
+
+
+def as_it_came(value: Any) -> Any:
+    """A column of one value, as it is where no others stand beside it."""
+    came = came_as_numbers(value)
+    return value if came is None or came[0] != came[0] else arrow().array(came)
 
 
 def plain(values: Any) -> Any:

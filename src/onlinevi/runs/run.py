@@ -51,7 +51,7 @@ class Stopper:
     def __call__(self, number: int, frame: Any = None) -> None:
         """The handler. A second signal stops whatever goes on."""
         if self.code:
-            raise KeyboardInterrupt
+            raise KeyboardInterrupt(128 + number)
         self.code = 128 + number
         if self._waiting:
             raise Stopped

@@ -87,7 +87,8 @@ class Settings:
     ``window`` is how many of the last rows metrics are told of beside those of all. ``alarm`` is the chance of a false alarm,
     over a stream without end, that losses have grown; None: none is given.
 
-    ``wait`` tells that labels come by key from a source of their own; ``target`` is their column there.
+    ``wait`` tells that labels come by key from a source of their own; ``target`` is their column there, unless to come is all
+    that they say.
 
     ``first_row`` and ``end_row`` are the part of the source that is used, the latter not included. ``prepare_like`` is a model
     whose columns and moments are taken over and stay as they are, so that what several runs learn can be merged.
@@ -221,7 +222,9 @@ class Settings:
 
     def wants_of_labels(self, column: str) -> bool:
         """Whether a column of labels that come by key is used."""
-        return self.wait is not None and column in (self.target, self.wait.key[-1], *self.wait.time[-1:])
+        if self.wait is None:
+            return False
+        return column in (self.wait.key[-1], *self.wait.time[-1:]) or (self.wait.came is None and column == self.target)
 
     @property
     def late(self) -> bool:
@@ -231,9 +234,9 @@ class Settings:
     def first_labels(self, stream: Stream) -> list[Any]:
         """The labels by which it is known what they are, where they come by key; none are waited for where it is told."""
         assert self.wait is not None
-        seen = () if isinstance(self._told(), Task) else stream.peek(self.look)
+        seen = () if isinstance(self._told(), Task) or self.wait.came is not None else stream.peek(self.look)
         labels = [batch.columns[self.target] for batch in seen if self.target in batch.columns]
-        return labels + ([] if self.wait.otherwise is None else [arrow().array([self.wait.otherwise])])
+        return labels + [arrow().array([told]) for told in (self.wait.came, self.wait.otherwise) if told is not None]
 
     @property
     def may_leave_out(self) -> bool:
@@ -258,6 +261,7 @@ class Settings:
         assert task is not None
         if self.wait is not None:
             label_of(self.wait, task)
+            label_of(self.wait, task, "came")
         if len(task.names) > MOST_CLASSES:
             raise ValueError(
                 f"{self.target!r} has {len(task.names)} classes in the first rows: a run learns up to {MOST_CLASSES}; "

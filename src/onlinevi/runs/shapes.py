@@ -160,7 +160,8 @@ def is_waiting(value: Any) -> bool:
 def is_wait(value: Any) -> bool:
     """How long rows wait for labels that come by key."""
     limits: Shape = {"seconds": either(is_number), "rows": either(is_count), "otherwise": either(is_text), "most": is_stride}
-    return _is(value, limits) and _is(value, {"key": [is_text], "time": [is_text]})
+    named = _is(value, limits) and _is(value, {"key": [is_text], "time": [is_text]})
+    return named and ("came" not in value or _is(value, {"came": either(is_text)}))
 
 
 ADDED_SINCE: Mapping[str, Shape] = {

@@ -57,6 +57,18 @@ def test_a_model_that_is_opened_again_knows_the_same(tmp_path: Path, events: lis
     assert same_jobs(job_of(again), job_of(learned(tmp_path / "n", events + more)))
 
 
+def test_numbers_beside_texts_are_the_same_when_they_are_learned_again(tmp_path: Path) -> None:
+    """A column of texts such as 14.524,84, to which some clients send numbers: what was acknowledged is not refused later."""
+    given = [f"{k}.00{k % 10},5" if k % 3 else 1.001 * k for k in range(30)]
+    events = [asked({"x": x, "y": "no" if k % 2 else "yes"}, f"e{k}") for k, x in enumerate(given)]
+    history = History(new_folder(tmp_path / "m"))
+    history.take([event for event, x in zip(events, given, strict=True) if isinstance(x, str)])
+    answers = [history.take([event])[0] for event, x in zip(events, given, strict=True) if isinstance(x, float)]
+    assert {answer.status for answer in answers} == {"learned"}
+    history.close()
+    assert same_jobs(job_of(history), job_of(History(tmp_path / "m")))
+
+
 def test_a_damaged_snapshot_falls_back_to_the_one_before_it(tmp_path: Path, events: list[Asked]) -> None:
     history = learned(tmp_path / "m", events, random.Random(1), every=50)
     history.close()

@@ -167,6 +167,15 @@ def test_a_group_tells_of_each_event(clicks: Remote) -> None:
     assert told[0]["place"] == "a"
 
 
+def test_an_object_says_nothing_twice(client: Client, clicks: Remote) -> None:
+    """As a file's row does not: whoever reads on takes one of the two, and nobody knows which was meant."""
+    before = clicks.about()["events"]
+    for body in (b'{"row": {"a": 1, "a": 2}, "label": "yes"}', b'{"row": {"a": 1}, "label": "yes", "label": "no"}'):
+        status, reason = refused(client, "/models/clicks/learn", body)
+        assert (status, "comes twice in an object" in reason) == (400, True)
+    assert clicks.about()["events"] == before
+
+
 def test_requests_that_are_none_are_refused(client: Client, clicks: Remote) -> None:
     big = b'{"row": {"a": "' + b"x" * (11 << 20) + b'"}}'
     assert raw(client, "POST", "/models/clicks/predict", big)[0] == 413
@@ -190,8 +199,19 @@ def test_requests_that_are_none_are_refused(client: Client, clicks: Remote) -> N
         ("ok", {"target": "y", "loss": "os:system"}, "imports nothing"),
         ("ok", {"target": "y", "expand": "splines, mine.maps:Map"}, "imports nothing"),
         ("ok", {"target": "y", "prepare_like": "/etc/passwd"}, "is no setting"),
-        ("ok", {"target": "y", "level": "much"}, ""),
-        ("ok", {"target": "y", "kinds": [1]}, ""),
+        ("ok", {"target": "y", "level": "much"}, 'level needs a number, and is "much"'),
+        ("ok", {"target": "y", "kinds": [1]}, "kinds needs an object, and is [1]"),
+        ("ok", {"target": "y", "kinds": {"a": 5}}, 'or drop, and is {"a": 5}'),
+        ("ok", {"target": 5}, "target needs text, and is 5"),
+        ("ok", {"target": "y", "weight": 5}, "weight needs text or null, and is 5"),
+        ("ok", {"target": "y", "drop": [5]}, "drop needs text, and is [5]"),
+        ("ok", {"target": "y", "classes": None}, "classes needs a list or text, and is null"),
+        ("ok", {"target": "y", "hash_bits": 3.0}, "hash_bits needs a whole number or null, and is 3.0"),
+        ("ok", {"target": "y", "hash_bits": 29}, "hash_bits=29: needs 1 to 28"),
+        ("ok", {"target": "y", "window": True}, "window needs a whole number, and is true"),
+        ("ok", {"target": "y", "class_weight": 3}, "class_weight needs null or balanced or an object, and is 3"),
+        ("ok", {"target": "y", "class_weight": {"a": "x"}}, "class_weight needs a number"),
+        ("ok", {"target": "y", "cost": {"a": {"b": "x"}}}, "cost needs a number"),
     ],
 )
 def test_models_that_cannot_be_made(client: Client, name: str, settings: dict[str, Any], why: str) -> None:

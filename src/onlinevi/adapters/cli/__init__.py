@@ -45,9 +45,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         import_parts(options)
         code = int(options.command(options))
         sys.stdout.flush()  # a full disk is to be heard of here
-    except KeyboardInterrupt:
-        _tell("interrupted: finished runs are kept, the same call goes on after them")
-        return 130
+    except KeyboardInterrupt as stopped:
+        _tell("interrupted: what was written before is kept, and the same call goes on behind it (run: with --resume)")
+        return stopped.args[0] if stopped.args and isinstance(stopped.args[0], int) else 130
     except BrokenPipeError:  # a reader such as head has seen enough
         _drop_output()
         return 0

@@ -78,6 +78,12 @@ def add_late(command: argparse.ArgumentParser) -> None:
         help="the label with which a row is learned whose own has not come by then (default: it is left out)",
     )
     late.add_argument(
+        "--came",
+        metavar="LABEL",
+        help="the label that each record of LABELS stands for, where to come is all that it says, as a click does; needs "
+        "--otherwise (default: the column --target)",
+    )
+    late.add_argument(
         "--waiting",
         type=int,
         default=Wait.most,
@@ -89,7 +95,7 @@ def add_late(command: argparse.ArgumentParser) -> None:
 def wait_of(options: argparse.Namespace, kept: Settings | None = None) -> Wait | None:
     """How labels find their rows, as the options ask for it, or as a model has ``kept`` it."""
     if options.labels is None:
-        for name in ("key", "time", "within", "otherwise"):
+        for name in ("key", "time", "within", "otherwise", "came"):
             if getattr(options, name):
                 raise ValueError(f"--{name} is for labels that come by key: say where these come from, --labels LABELS")
         return None
@@ -98,4 +104,4 @@ def wait_of(options: argparse.Namespace, kept: Settings | None = None) -> Wait |
     if options.key is None:
         raise ValueError("by which column do labels find their rows? name it: --key COL")
     within: Span = options.within or Span()
-    return Wait(options.key, options.time, within.seconds, within.rows, options.otherwise, options.waiting)
+    return Wait(options.key, options.time, within.seconds, within.rows, options.otherwise, options.waiting, came=options.came)

@@ -26,7 +26,7 @@
 
   function number(value) {
     if (value === null || value === undefined) return "–";
-    if (typeof value !== "number") return String(value);
+    if (typeof value !== "number") return Array.isArray(value) ? value.join(", ") : String(value);
     if (Number.isInteger(value) || Math.abs(value) >= 1e4) return Math.round(value).toLocaleString("en");
     return String(Number(value.toPrecision(4)));
   }

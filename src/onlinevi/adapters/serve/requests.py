@@ -6,6 +6,7 @@ import difflib
 import json
 import math
 import re
+from collections import Counter
 from collections.abc import Collection, Mapping
 from typing import Any, NamedTuple
 
@@ -43,11 +44,19 @@ class Rows(NamedTuple):
 
 
 def read_json(body: bytes) -> Any:
-    """A body as JSON; NaN and Infinity are none."""
+    """A body as JSON; NaN and Infinity are none, and an object with a name twice says two things."""
     try:
-        return json.loads(body, parse_constant=_no_number)
+        return json.loads(body, parse_constant=_no_number, object_pairs_hook=_once)
     except (ValueError, RecursionError) as error:
         raise Refused(400, f"the body is not JSON ({error})") from None
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    given = dict(pairs)
+    if len(given) < len(pairs):
+        (name, _), *_ = Counter(name for name, _ in pairs).most_common(1)
+        raise ValueError(f"{name[:60]!r} comes twice in an object")
+    return given
 
 
 def _no_number(text: str) -> Any:
@@ -161,7 +170,7 @@ def _id(given: Any, place: str) -> str | None:
 
 def _object(given: Any, what: str, names: Collection[str]) -> dict[str, Any]:
     if not isinstance(given, dict):
-        raise Refused(422, f"{what} needs to be an object with {', '.join(names)}, and is a {_kind(given)}")
+        raise Refused(422, f"{what} needs to be an object with {', '.join(names)}, and is {_a(given)}")
     for name in given:
         if name not in names:
             raise Refused(422, f"{what} has {name[:60]!r}; it knows {', '.join(names)}", name[:60])
@@ -170,13 +179,64 @@ def _object(given: Any, what: str, names: Collection[str]) -> dict[str, Any]:
 
 def _list(given: Any, place: str) -> list[Any]:
     if not isinstance(given, list) or not 1 <= len(given) <= MOST_ROWS:
-        found = f"one of {len(given):,}" if isinstance(given, list) else f"a {_kind(given)}"
+        found = f"one of {len(given):,}" if isinstance(given, list) else _a(given)
         raise Refused(422, f"{place} needs to be a list of 1 to {MOST_ROWS:,}, and is {found}", place)
     return given
 
 
 def _kind(value: Any) -> str:
     return {dict: "object", list: "list", str: "text", bool: "truth value", type(None): "null"}.get(type(value), "number")
+
+
+TYPES: dict[str, tuple[Any, str]] = {
+    "null": (type(None), "null"),
+    "boolean": (bool, "true or false"),
+    "integer": (int, "a whole number"),
+    "number": ((int, float), "a number"),
+    "string": (str, "text"),
+    "array": (list, "a list"),
+    "object": (Mapping, "an object"),
+}
+"""What the types of schemas are in Python, and in words."""
+
+
+def _misfit(value: Any, schema: Mapping[str, Any], place: str) -> tuple[str, str] | None:
+    """Where a value, or a part of it, is of another kind than a schema has, and what is needed there. How large it may be says
+    whoever uses it, with more to tell."""
+    if "anyOf" in schema:
+        found = [_misfit(value, one, place) for one in schema["anyOf"]]
+        misfits = [one for one in found if one is not None]
+        deeper = [one for one in misfits if one[0] != place]
+        if len(misfits) < len(found):
+            return None
+        return deeper[0] if deeper else (place, " or ".join(needs for _, needs in misfits))
+    if "enum" in schema:
+        fits = any(type(one) is type(value) and one == value for one in schema["enum"])
+        needs = " or ".join("null" if one is None else str(one) for one in schema["enum"])
+    else:
+        types = [TYPES[name] for name in ([schema["type"]] if isinstance(schema["type"], str) else schema["type"])]
+        fits = any(isinstance(value, kind) and (kind is bool or not isinstance(value, bool)) for kind, _ in types)
+        needs = " or ".join(words for _, words in types)
+    if not fits:
+        return place, needs
+    parts = (
+        [_misfit(part, schema["items"], f"{place}[{k}]") for k, part in enumerate(value)] if isinstance(value, list) else []
+    )
+    if isinstance(value, Mapping):
+        parts = [_misfit(part, schema["additionalProperties"], f"{place}.{name[:60]}") for name, part in value.items()]
+    return next((part for part in parts if part is not None), None)
+
+
+def _shown(value: Any) -> str:
+    """A value in a message."""
+    text = json.dumps(value, default=repr)
+    return text if len(text) <= 60 else f"{text[:60]}…"
+
+
+def _a(value: Any) -> str:
+    """Its kind, with an article."""
+    kind = _kind(value)
+    return kind if kind in ("text", "null") else f"{'an' if kind[0] == 'o' else 'a'} {kind}"
 
 
 def _unknown(name: str, known: Collection[str]) -> str:
@@ -189,12 +249,14 @@ def _unknown(name: str, known: Collection[str]) -> str:
 def read_settings(given: Any, imported: Collection[str] = ()) -> Settings:
     """The settings of a new model. Nothing that a request names is imported, and no file is read."""
     if not isinstance(given, dict):
-        raise Refused(422, f"settings needs to be an object with target at least, and is a {_kind(given)}", "settings")
+        raise Refused(422, f"settings needs to be an object with target at least, and is {_a(given)}", "settings")
     for name in given:
         if name not in SETTINGS:
             near = difflib.get_close_matches(name, SETTINGS, 1)
             hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(SETTINGS)}"
             raise Refused(422, f"{name[:60]!r} is no setting of a model: {hint}", f"settings.{name[:60]}")
+        if (wrong := _misfit(given[name], SETTINGS[name], f"settings.{name}")) is not None:
+            raise Refused(422, f"{name} needs {wrong[1]}, and is {_shown(given[name])}", wrong[0])
     target = given.get("target")
     if not isinstance(target, str) or not target:
         raise Refused(422, "settings needs the target: the name of what is predicted", "settings.target")

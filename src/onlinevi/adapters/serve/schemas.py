@@ -68,7 +68,7 @@ def _list(of: dict[str, Any]) -> dict[str, Any]:
     return {"type": "array", "items": of, "minItems": 1}
 
 
-TEXTS = {"type": "array", "items": {"type": "string"}}
+TEXTS = {"type": ["array", "string"], "items": {"type": "string"}, "description": "Texts; in one, with commas between."}
 NAME = {"type": "string", "pattern": "^[a-z0-9][a-z0-9_-]{0,63}$"}
 PART = {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1}
 SETTINGS: dict[str, dict[str, Any]] = {
@@ -83,7 +83,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "keep": TEXTS,
     "drop": TEXTS,
     "max_categories": {"type": "integer", "minimum": 1},
-    "hash_bits": {"type": ["integer", "null"], "minimum": 1, "maximum": 24},
+    "hash_bits": {"type": ["integer", "null"], "minimum": 1, "maximum": 28},
     "kinds": {"type": "object", "additionalProperties": {"enum": [*KINDS, DROP]}},
     "decimal": {"enum": [None, ".", ","]},
     "look": {"type": "integer", "minimum": 1},

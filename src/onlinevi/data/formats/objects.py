@@ -14,6 +14,8 @@ from typing import Any
 from onlinevi.data.sources import Piece, ReadOptions, Refused
 from onlinevi.data.values import EXACT, array_of, arrow
 
+NAMES = {list: "list", str: "text", bool: "truth value", type(None): "null"}
+"""What messages call JSON that is no object."""
 MANY = 32
 """From so many objects on, pyarrow is the faster."""
 
@@ -88,10 +90,12 @@ class _NotARow(Exception):
 
 
 def _row(text: bytes, wants: Callable[[str], bool]) -> dict[str, Any]:
+    if not text.strip():
+        raise _NotARow("nothing, needs a JSON object")
     try:
         row = json.loads(text, object_pairs_hook=_object)
         if not isinstance(row, dict):
-            raise _NotARow(f"a JSON {type(row).__name__}, needs an object")
+            raise _NotARow(f"a JSON {NAMES.get(type(row), 'number')}, needs an object")
         if b"\\ud" in text.lower():
             json.dumps(row, ensure_ascii=False).encode()  # half a character is JSON, but no text
         return _object(list(_flat("", row, wants)))

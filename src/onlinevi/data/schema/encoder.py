@@ -14,7 +14,7 @@ from onlinevi.data.schema.schema import BUCKET, ONE, Schema, with_room
 from onlinevi.data.schema.spelling import bucket
 from onlinevi.data.sources import Policy, Refused, Stop
 from onlinevi.data.stream import Batch
-from onlinevi.data.values import EXACT, Names, arrow, texts
+from onlinevi.data.values import EXACT, Names, arrow, as_it_came, texts
 from onlinevi.engine import Vector
 
 
@@ -195,7 +195,7 @@ class BatchEncoder:
         first = first_value(values)
         if first is None:
             return
-        kind = kind_of([values.slice(first, 1)], self.schema.how.decimal)
+        kind = kind_of([as_it_came(values.slice(first, 1))], self.schema.how.decimal)
         assert kind is not None
         self.kinds[name], self.starts[name] = kind, first
         self.new_features += [(first, self.order[name], (name, part)) for part in PARTS[kind]]

@@ -23,7 +23,18 @@ from onlinevi.data.schema.spelling import (
 )
 from onlinevi.data.schema.times import DATE_PARTS, TIME_PARTS, instants, is_date, is_time, parts
 from onlinevi.data.sources import BadInput
-from onlinevi.data.values import arrow, is_missing, is_number, is_numeric, is_text, is_usable, numbers, plain, texts
+from onlinevi.data.values import (
+    arrow,
+    came_as_numbers,
+    is_missing,
+    is_number,
+    is_numeric,
+    is_text,
+    is_usable,
+    numbers,
+    plain,
+    texts,
+)
 from onlinevi.engine import Vector
 
 Kind: TypeAlias = Literal[
@@ -249,7 +260,9 @@ def cells(kind: Kind, values: Any) -> Cells:
         stamps, bad = instants(values, DAY_FIRST.get(kind))
         return Cells(np.isnat(stamps) & ~bad, bad, parts(stamps, PARTS[kind]))
     floats, bad = READERS.get(kind, numbers)(values) if is_text(plain(values)) or kind == "flag" else numbers(values)
-    return Cells(np.isnan(floats) & ~bad, bad, [floats])
+    if kind in ("amount", "decimal-comma") and (came := came_as_numbers(values)) is not None:
+        floats, bad = np.where(np.isfinite(came), came, floats), bad & ~np.isfinite(came)
+    return Cells(np.isnan(floats) & ~bad, bad, [floats + 0.0])  # to text, and so to those beside it, −0 is 0
 
 
 def _flags(values: Any) -> tuple[Vector, NDArray[np.bool_]]:

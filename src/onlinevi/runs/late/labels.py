@@ -6,6 +6,8 @@ import math
 from collections.abc import Iterator
 from typing import NamedTuple
 
+import numpy as np
+
 from onlinevi.data import Position, Refused, Task, texts
 from onlinevi.engine import Vector
 from onlinevi.runs.late.feed import Feed, Timed
@@ -31,10 +33,11 @@ class Label(NamedTuple):
 
 
 class Labels:
-    """Takes labels from a feed; their column is read as ``task`` says, which takes in classes that join."""
+    """Takes labels from a feed; their column is read as ``task`` says, which takes in classes that join. Where a record is a
+    label by being there, all of them are the label ``came``."""
 
-    def __init__(self, feed: Feed, column: str, task: Task) -> None:
-        self.feed, self._column, self._task = feed, column, task
+    def __init__(self, feed: Feed, column: str, task: Task, came: float | None = None) -> None:
+        self.feed, self._column, self._task, self._came = feed, column, task, came
         self._read: tuple[Timed, Vector, dict[int, tuple[str, str]]] | None = None
         self._place = 0
         self._waited_in_vain = False
@@ -76,6 +79,8 @@ class Labels:
         return self._read[0]
 
     def _encoded(self, timed: Timed) -> tuple[Vector, dict[int, tuple[str, str]]]:
+        if self._came is not None:
+            return np.full(len(timed.keys), self._came), timed.refused
         self._task, values, reasons = self._task.encode(self.feed.column(timed.batch, self._column))
         return values, {place: (self._column, why) for place, why in reasons.items()} | timed.refused
 

@@ -13,6 +13,7 @@ from onlinevi.data import Stream
 from onlinevi.runs.late.feed import Feed, Timed
 from onlinevi.runs.late.labels import PATIENCE, Labels
 from onlinevi.runs.late.late import Arrivals
+from onlinevi.runs.late.wait import label_of
 
 if TYPE_CHECKING:
     from onlinevi.runs.job import Job
@@ -42,7 +43,7 @@ class Merge:
         self._job, self._late, self._most = job, late, most
         self.rows = Feed(rows, wait.key_of(labels=False), wait.time_of(labels=False), late.latest_row)
         of_labels = Feed(labels, wait.key_of(labels=True), wait.time_of(labels=True), late.latest_label)
-        self.labels = Labels(of_labels, job.settings.target, task)
+        self.labels = Labels(of_labels, job.settings.target, task, label_of(wait, task, "came"))
 
     def turns(self, waiting: Callable[[], Any]) -> Iterator[Turn]:
         """One after the other, each to be done before the next is asked for, which may have to be ``waiting``."""

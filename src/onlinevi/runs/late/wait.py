@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from onlinevi.data import Task, arrow
 
@@ -21,7 +21,8 @@ class Wait:
     names where rows and labels call it otherwise. Without ``time`` the sources themselves have to say it, as brokers do. A row
     waits for so many ``seconds``, and until so many further ``rows`` have come, whichever ends first; a label that comes
     before its row waits as long. Then the row is learned with the label ``otherwise``; None leaves it out. Of more than
-    ``most`` rows that wait the oldest is left out.
+    ``most`` rows that wait the oldest is left out. Where a record of the other source has no label but is one by being there,
+    as a click is, ``came`` is the label that it stands for.
     """
 
     key: tuple[str, ...]
@@ -30,6 +31,7 @@ class Wait:
     rows: int | None = None
     otherwise: str | None = None
     most: int = MOST
+    came: str | None = None
 
     def __post_init__(self) -> None:
         for name in ("key", "time"):
@@ -50,6 +52,11 @@ class Wait:
             raise ValueError(
                 f"otherwise={self.otherwise!r}: says what is learned after how long? tell it, within 30m or so many rows"
             )
+        if self.came is not None and self.otherwise in (None, self.came):
+            raise ValueError(
+                f"came={self.came!r} with otherwise={self.otherwise!r}: all rows would be learned with one label; say by "
+                "otherwise what those have for which no record came"
+            )
         if self.most < 1:
             raise ValueError(f"waiting={self.most!r}: needs room for at least one row")
 
@@ -66,7 +73,8 @@ class Wait:
 
     def __str__(self) -> str:
         otherwise = "left out" if self.otherwise is None else self.otherwise
-        return f"by {' or '.join(dict.fromkeys(self.key))}, within {self.limit}, otherwise {otherwise}"
+        came = "" if self.came is None else f"{self.came} where one came "
+        return f"by {' or '.join(dict.fromkeys(self.key))}, {came}within {self.limit}, otherwise {otherwise}"
 
     def key_of(self, *, labels: bool) -> str:
         """What the key is called among rows, or among labels."""
@@ -93,12 +101,13 @@ def _several(count: float, unit: str) -> str:
     return f"{count:g} {unit}{'' if count == 1 else 's'}"
 
 
-def label_of(wait: Wait, task: Task) -> float | None:
-    """The label that stands for none, as a loss wants it."""
-    if wait.otherwise is None:
+def label_of(wait: Wait, task: Task, name: Literal["otherwise", "came"] = "otherwise") -> float | None:
+    """The label that stands for none, or for a record without one, as a loss wants it."""
+    given: str | None = getattr(wait, name)
+    if given is None:
         return None
-    grown, labels, reasons = task.encode(arrow().array([wait.otherwise]))
+    grown, labels, reasons = task.encode(arrow().array([given]))
     if reasons or grown.names != task.names:
         why = reasons.get(0, f"it is none of the classes {', '.join(task.names)}")
-        raise ValueError(f"otherwise={wait.otherwise!r}: {why}")
+        raise ValueError(f"{name}={given!r}: {why}")
     return float(labels[0])
