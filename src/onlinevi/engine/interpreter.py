@@ -61,7 +61,8 @@ def interpreter_ns(*, plain: bool = False) -> ModuleType:
     }
     module = ModuleType("onlinevi.engine.ns")
     module.__dict__.update(plain_functions if plain else numpy_functions, SCRATCH=ns.SCRATCH, isfinite=math.isfinite)
-    shared = ns.prefetch, ns.one_by_one, ns.short_vectors, ns.triangle_times, ns.fold_triangle
+    passes = ns.triangle_times, ns.fold_triangle, ns.square_times
+    shared = ns.prefetch, ns.one_by_one, ns.short_vectors, *passes
     for function in (maximum, minimum, where, scratch, *shared):
         setattr(module, function.__name__, function)
     return module

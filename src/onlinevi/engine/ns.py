@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from onlinevi.engine.square import square_times
 from onlinevi.engine.triangle import fold_triangle, triangle_times
 from onlinevi.engine.types import Real
 
@@ -29,6 +30,7 @@ __all__ = [
     "scratch",
     "short_vectors",
     "sqrt",
+    "square_times",
     "triangle_times",
     "where",
 ]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from onlinevi.engine import ns, triangle
+from onlinevi.engine import ns, square, triangle
 from onlinevi.engine.llvm.values import (
     F64,
     I64,
@@ -198,6 +198,13 @@ def _triangle(name: str) -> Write:
     return write
 
 
+def _square_times(of: Expressions, factor: Value, room: Value, dim: Value) -> Value:
+    name, width = "onlinevi_square_times", of.writer.converted(as_number(dim), U64).text
+    of.writer.call("void", name, [("ptr", as_array(factor).data), ("ptr", as_array(room).data), ("i64", width)])
+    of.writer.declared[name] = square.square_definition()
+    return NOTHING
+
+
 KNOWN: dict[Any, Write] = {
     len: _length,
     min: _picks("<"),
@@ -236,5 +243,6 @@ KNOWN: dict[Any, Write] = {
     ns.scratch: _scratch,
     ns.triangle_times: _triangle("onlinevi_triangle_times"),
     ns.fold_triangle: _triangle("onlinevi_fold_triangle"),
+    ns.square_times: _square_times,
 }
 """By what is called."""

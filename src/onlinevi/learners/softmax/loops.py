@@ -36,8 +36,8 @@ class Views(NamedTuple):
     """Variances; or covariances, one for each line, or one for all."""
     total: Any
     """Σ slope·x, where each step ended."""
-    reach: Any
-    """Room for a covariance times a row, where there are any."""
+    rooms: Any
+    """Beside each covariance: the row, the covariance times it, and what an event has left to be done (``engine/square.py``)."""
 
 
 class Room(NamedTuple):
@@ -83,6 +83,11 @@ def forget(on: Views, prior: Any, discount: Real, count: Real) -> None:
     _hole("forget")
 
 
+def settle(on: Views) -> None:
+    """What the belief has left to be done when the next row comes is done."""
+    _hole("settle")
+
+
 def _hole(name: str) -> NoReturn:
     raise TypeError(f"{name} is a hole of the loop: compose a kernel first")
 
@@ -122,6 +127,7 @@ def soft_pass(
         state[SUM.magnitude] += weight * size
         state[SUM.gradient_square] += gradient
         state[SUM.largest_square] = ns.maximum(state[SUM.largest_square], gradient)
+    settle(on)
     return len(labels)
 
 
