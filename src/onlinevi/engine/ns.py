@@ -15,6 +15,7 @@ from onlinevi.engine.triangle import fold_triangle, triangle_times
 from onlinevi.engine.types import Real
 
 __all__ = [
+    "LANES",
     "SCRATCH",
     "absolute",
     "erf",
@@ -26,6 +27,7 @@ __all__ = [
     "maximum",
     "minimum",
     "one_by_one",
+    "one_vector",
     "prefetch",
     "scratch",
     "short_vectors",
@@ -101,6 +103,14 @@ def scratch(like: Real) -> Any:
 
 def one_by_one() -> None:
     """It keeps a compiled loop from reading vectors; elsewhere it does nothing."""
+
+
+LANES = 8
+"""How many turns of a loop ``one_vector`` takes at once: doubles of 64 bytes."""
+
+
+def one_vector() -> None:
+    """The turns of the compiled loop that it stands in, of which there are LANES, are one vector; elsewhere it does nothing."""
 
 
 def short_vectors() -> None:

@@ -177,6 +177,12 @@ def _one_by_one(of: Expressions) -> Value:
     return NOTHING
 
 
+def _one_vector(of: Expressions) -> Value:
+    """Compilers would else write small loops out, number by number, before they look for vectors."""
+    of.writer.vectors[-1] = True
+    return NOTHING
+
+
 def _short_vectors(of: Expressions) -> Value:
     """Vectors of 32 bytes, in all of the loop that it is written in, though the processor may have longer ones."""
     of.writer.attributes.add('"prefer-vector-width"="256"')
@@ -239,6 +245,7 @@ KNOWN: dict[Any, Write] = {
     ns.where: _where,
     ns.prefetch: _prefetch,
     ns.one_by_one: _one_by_one,
+    ns.one_vector: _one_vector,
     ns.short_vectors: _short_vectors,
     ns.scratch: _scratch,
     ns.triangle_times: _triangle("onlinevi_triangle_times"),

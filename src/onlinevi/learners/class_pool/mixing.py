@@ -18,8 +18,6 @@ HEAD = 3
 """Behind it lies what each opinion has paid, and behind that the weights."""
 LEAST = 1e-300
 """A probability below this has the logarithm of this one."""
-LANES = 8
-"""Numbers that are taken at once: a loop over as many is one of vectors."""
 
 
 def mix_each(
@@ -83,8 +81,9 @@ def mix_row(tables: Any, i: int, boldness: Any, state: Any, room: Any, logs: Any
 def raise_all(logs: Any, bold: Any, powers: Any) -> Any:
     """Fills in p^β, and gives their sum."""
     total = 0.0
-    for first in range(0, len(logs), LANES):
-        for k in range(LANES):
+    for first in range(0, len(logs), ns.LANES):
+        for k in range(ns.LANES):
+            ns.one_vector()
             power = ns.exp(bold * logs[first + k])
             powers[first + k] = power
             total += power
@@ -93,7 +92,7 @@ def raise_all(logs: Any, bold: Any, powers: Any) -> Any:
 
 def new_line(count: int) -> Any:
     """Room for a number of each class, none of them likely, and as many more as make whole vectors."""
-    line = np.empty(count + (LANES - count % LANES) % LANES)
+    line = np.empty(count + (ns.LANES - count % ns.LANES) % ns.LANES)
     for k in range(len(line)):
         line[k] = -math.inf
     return line

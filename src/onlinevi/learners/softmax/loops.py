@@ -28,6 +28,9 @@ MOST_STEPS = 100
 """More than any row has been seen to take."""
 
 
+LOWEST = -1.7e308
+
+
 class Views(NamedTuple):
     """Views into a packed state: a line for each class, and behind those known one for all that may come."""
 
@@ -40,8 +43,8 @@ class Views(NamedTuple):
     """Beside each covariance: the row, the covariance times it, and what an event has left to be done (``engine/square.py``)."""
 
 
-class Room(NamedTuple):
-    """Numbers of one event, one for each line."""
+class Lanes(NamedTuple):
+    """Numbers of one event: one for each line, and behind these as many as make whole vectors, of classes that cannot be."""
 
     score: Any
     variance: Any
@@ -56,6 +59,20 @@ class Room(NamedTuple):
     """What moves the means: the slope there, those to come among the classes, times the weight."""
     change: Any
     """The curvature there, by which precisions grow."""
+
+
+class Room(NamedTuple):
+    """The same, of the lines alone, and whole."""
+
+    score: Any
+    variance: Any
+    unseen: Any
+    chance: Any
+    slope: Any
+    moved: Any
+    pull: Any
+    change: Any
+    whole: Lanes
 
 
 def views(packed: Any, dim: int, lines: int) -> Views:
@@ -143,15 +160,31 @@ def soft_look(rows: Any, count: int, state: Any, sizes: Any, known: int, said: A
 
 
 def new_room(lines: int) -> Room:
+    """Behind the last line stand classes whose scores are as low as can be, and stay there."""
+    width = lines + (ns.LANES - lines % ns.LANES) % ns.LANES
+    score = np.empty(width)
+    for c in range(width):
+        score[c] = LOWEST
+    whole = Lanes(
+        score,
+        np.zeros(width),
+        np.zeros(width),
+        np.zeros(width),
+        np.zeros(width),
+        np.zeros(width),
+        np.zeros(width),
+        np.zeros(width),
+    )
     return Room(
-        np.zeros(lines),
-        np.zeros(lines),
-        np.zeros(lines),
-        np.zeros(lines),
-        np.zeros(lines),
-        np.zeros(lines),
-        np.zeros(lines),
-        np.zeros(lines),
+        whole.score[:lines],
+        whole.variance[:lines],
+        whole.unseen[:lines],
+        whole.chance[:lines],
+        whole.slope[:lines],
+        whole.moved[:lines],
+        whole.pull[:lines],
+        whole.change[:lines],
+        whole,
     )
 
 
@@ -168,53 +201,73 @@ def speak(room: Room, known: int, line: Any) -> None:
 
     Of two classes it is what the logistic loss says, but for the approximation of its integral.
     """
-    first = 0
-    for c in range(1, known):
-        first = c if room.score[c] > room.score[first] else first
-    top, own = room.score[first], room.variance[first] + room.unseen[first]
-    for c in range(known):
-        line[c] = (room.score[c] - top) / ns.sqrt(1.0 + TEMPER * (room.variance[c] + room.unseen[c] + own))
-    line[first] = 0.0
-    total = 0.0
-    for c in range(known):
-        total += ns.exp(line[c])
+    on = room.whole
+    for start in range(0, len(on.score), ns.LANES):
+        for c in range(start, start + ns.LANES):
+            ns.one_vector()
+            on.slope[c] = on.score[c] if c < known else LOWEST
+    top, own, total = largest(on.slope), 0.0, 0.0
+    for c in range(known - 1, -1, -1):  # of the first of the highest
+        own = on.variance[c] + on.unseen[c] if on.score[c] == top else own
+    for start in range(0, len(on.score), ns.LANES):
+        for c in range(start, start + ns.LANES):
+            ns.one_vector()
+            gap = (on.score[c] - top) / ns.sqrt(1.0 + TEMPER * (on.variance[c] + on.unseen[c] + own))
+            on.slope[c] = gap if c < known else LOWEST
+    for start in range(0, len(on.score), ns.LANES):
+        for c in range(start, start + ns.LANES):
+            ns.one_vector()
+            total += ns.exp(on.slope[c])
     whole = ns.log(total)
     for c in range(known):
-        line[c] -= whole
+        line[c] = on.slope[c] - whole
 
 
 def bound(room: Room, known: int, line: Any) -> Real:
     """The bound on E[log Σ e^z] at α = what was said."""
-    quadratic, top = 0.0, -math.inf
+    on = room.whole
+    quadratic, total = 0.0, 0.0
     for c in range(known):
-        share = ns.exp(line[c])
-        quadratic += 0.5 * share * share * room.variance[c]
-        room.chance[c] = room.score[c] + (0.5 - share) * room.variance[c]
-        top = ns.maximum(top, room.chance[c])
-    total = 0.0
-    for c in range(known):
-        total += ns.exp(room.chance[c] - top)
+        on.pull[c] = line[c]
+    for c in range(known, len(on.pull)):
+        on.pull[c] = LOWEST
+    for start in range(0, len(on.score), ns.LANES):
+        for c in range(start, start + ns.LANES):
+            ns.one_vector()
+            share = ns.exp(on.pull[c])
+            quadratic += 0.5 * share * share * on.variance[c]
+            on.chance[c] = on.score[c] + (0.5 - share) * on.variance[c] if c < known else LOWEST
+    top = largest(on.chance)
+    for start in range(0, len(on.score), ns.LANES):
+        for c in range(start, start + ns.LANES):
+            ns.one_vector()
+            total += ns.exp(on.chance[c] - top)
     return quadratic + top + ns.log(total)
 
 
 def tangent(room: Room, known: int, own: int) -> tuple[Real, Real, Real]:
     """(⟨slope, z⟩ − loss, Σ |summands|, Σ slope²) at the scores z where the step ends, among known classes."""
-    top, total = room.moved[0], 0.0
-    for c in range(1, known):
-        top = ns.maximum(top, room.moved[c])
-    for c in range(known):
-        room.slope[c] = ns.exp(room.moved[c] - top)
-        total += room.slope[c]
-    lost = ns.log(total) - (room.moved[own] - top)
+    on = room.whole
+    for start in range(0, len(on.slope), ns.LANES):
+        for c in range(start, start + ns.LANES):
+            ns.one_vector()
+            on.slope[c] = on.moved[c] if c < known else LOWEST
+    top, total = largest(on.slope), 0.0
+    for start in range(0, len(on.slope), ns.LANES):
+        for c in range(start, start + ns.LANES):
+            ns.one_vector()
+            on.slope[c] = ns.exp(on.slope[c] - top)
+            total += on.slope[c]
+    lost = ns.log(total) - (on.moved[own] - top)
     product, size, slopes = -lost, lost, 0.0
     for c in range(known):
-        room.slope[c] /= total
-    room.slope[own] -= 1.0
+        on.slope[c] /= total
+    on.slope[own] -= 1.0
     for c in range(known):
-        part = room.slope[c] * (room.moved[c] - top)  # slopes sum to 0: a shift of all scores changes nothing
+        part = on.slope[c] * (on.moved[c] - top)  # slopes sum to 0: a shift of all scores changes nothing
         product += part
         size += ns.absolute(part)
-        slopes += room.slope[c] * room.slope[c]
+        slopes += on.slope[c] * on.slope[c]
     return product, size, slopes
 
 
@@ -224,44 +277,77 @@ def step(room: Room, lines: int, own: int, weight: Real) -> None:
     Newton's direction by the formula of Sherman and Morrison, and of it log(1 + r)/r, r the largest difference of its parts:
     along it the second derivative grows by e^r at most, so the objective falls at every step, from wherever it starts.
     """
-    for c in range(lines):
-        room.moved[c] = room.score[c]
+    on = room.whole
+    for start in range(0, len(on.score), ns.LANES):
+        for c in range(start, start + ns.LANES):
+            ns.one_vector()
+            on.moved[c] = on.score[c]
     for _ in range(MOST_STEPS):
-        softmax(room.moved, room.chance)
+        softmax(on.moved, on.chance)
         along, left = 0.0, 1.0
-        for c in range(lines):
-            steep = weight * room.variance[c]
-            short = 1.0 / (1.0 + steep * room.chance[c])
-            slope = room.chance[c] - 1.0 if c == own else room.chance[c]
-            room.pull[c] = (room.score[c] - room.moved[c] - steep * slope) * short
-            room.change[c] = steep * room.chance[c] * short
-            along += room.chance[c] * room.pull[c]
-            left -= room.chance[c] * room.change[c]
-        low, high = math.inf, -math.inf
-        for c in range(lines):
-            room.pull[c] += room.change[c] * along / left
-            low, high = ns.minimum(low, room.pull[c]), ns.maximum(high, room.pull[c])
-        spread = high - low
+        for start in range(0, len(on.score), ns.LANES):
+            for c in range(start, start + ns.LANES):
+                ns.one_vector()
+                steep = weight * on.variance[c]
+                short = 1.0 / (1.0 + steep * on.chance[c])
+                slope = on.chance[c] - 1.0 if c == own else on.chance[c]
+                pull, change = (on.score[c] - on.moved[c] - steep * slope) * short, steep * on.chance[c] * short
+                along += on.chance[c] * pull
+                left -= on.chance[c] * change
+                on.pull[c], on.change[c] = pull, change
+        share = along / left
+        for start in range(0, len(on.pull), ns.LANES):
+            for c in range(start, start + ns.LANES):
+                ns.one_vector()
+                on.pull[c] += on.change[c] * share
+        spread = largest(on.pull) + largest_below(on.pull)
         part = ns.log1p(spread) / spread if spread > 0.0 else 1.0
-        for c in range(lines):
-            room.moved[c] += part * room.pull[c]
+        for start in range(0, len(on.pull), ns.LANES):
+            for c in range(start, start + ns.LANES):
+                ns.one_vector()
+                on.moved[c] += part * on.pull[c]
         if not spread > CLOSE:
             break
-    softmax(room.moved, room.chance)
-    for c in range(lines):
-        chance = room.chance[c]
-        room.pull[c] = weight * (chance - 1.0 if c == own else chance)
-        room.change[c] = weight * chance * (1.0 - chance)
+    softmax(on.moved, on.chance)
+    for start in range(0, len(on.chance), ns.LANES):
+        for c in range(start, start + ns.LANES):
+            ns.one_vector()
+            chance = on.chance[c]
+            on.pull[c] = weight * (chance - 1.0 if c == own else chance)
+            on.change[c] = weight * chance * (1.0 - chance)
 
 
 def softmax(scores: Any, chances: Any) -> None:
     """Fills in the probabilities that these scores are log-odds of."""
-    top = scores[0]
-    for c in range(1, len(scores)):
-        top = ns.maximum(top, scores[c])
-    total = 0.0
-    for c in range(len(scores)):
-        chances[c] = ns.exp(scores[c] - top)
-        total += chances[c]
-    for c in range(len(scores)):
-        chances[c] /= total
+    top, total = largest(scores), 0.0
+    for start in range(0, len(scores), ns.LANES):
+        for c in range(start, start + ns.LANES):
+            ns.one_vector()
+            chance = ns.exp(scores[c] - top)
+            chances[c] = chance
+            total += chance
+    part = 1.0 / total
+    for start in range(0, len(scores), ns.LANES):
+        for c in range(start, start + ns.LANES):
+            ns.one_vector()
+            chances[c] *= part
+
+
+def largest(line: Any) -> Real:
+    """Of whole vectors: eight numbers are compared in three turns."""
+    found = line[0]
+    for c in range(0, len(line), ns.LANES):
+        one, other = ns.maximum(line[c], line[c + 1]), ns.maximum(line[c + 2], line[c + 3])
+        third, fourth = ns.maximum(line[c + 4], line[c + 5]), ns.maximum(line[c + 6], line[c + 7])
+        found = ns.maximum(found, ns.maximum(ns.maximum(one, other), ns.maximum(third, fourth)))
+    return found
+
+
+def largest_below(line: Any) -> Real:
+    """The same of −line."""
+    found = line[0]
+    for c in range(0, len(line), ns.LANES):
+        one, other = ns.minimum(line[c], line[c + 1]), ns.minimum(line[c + 2], line[c + 3])
+        third, fourth = ns.minimum(line[c + 4], line[c + 5]), ns.minimum(line[c + 6], line[c + 7])
+        found = ns.minimum(found, ns.minimum(ns.minimum(one, other), ns.minimum(third, fourth)))
+    return -found
