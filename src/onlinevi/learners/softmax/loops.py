@@ -24,6 +24,8 @@ TEMPER = math.pi / 16.0
 half of what independent classes know of a difference is a shift of both, which nothing tells and nobody needs."""
 CLOSE = 1e-5
 """The scores of a step are found when the last correction spread by less: the next would be its square."""
+WHOLE = 1.79
+"""A correction that spreads by no more is taken whole: the objective falls."""
 MOST_STEPS = 100
 """More than any row has been seen to take."""
 
@@ -217,24 +219,26 @@ def speak(room: Room, known: int, line: Any) -> None:
     for start in range(0, len(on.score), ns.LANES):
         for c in range(start, start + ns.LANES):
             ns.one_vector()
-            total += ns.exp(on.slope[c])
-    whole = ns.log(total)
+            chance = ns.exp(on.slope[c])
+            on.chance[c] = chance
+            total += chance
+    whole, part = ns.log(total), 1.0 / total
     for c in range(known):
         line[c] = on.slope[c] - whole
+    for start in range(0, len(on.chance), ns.LANES):
+        for c in range(start, start + ns.LANES):
+            ns.one_vector()
+            on.chance[c] *= part
 
 
-def bound(room: Room, known: int, line: Any) -> Real:
-    """The bound on E[log Σ e^z] at α = what was said."""
+def bound(room: Room, known: int, _line: Any) -> Real:
+    """The bound on E[log Σ e^z] at α = what was said, which ``speak`` leaves in ``room.chance``."""
     on = room.whole
     quadratic, total = 0.0, 0.0
-    for c in range(known):
-        on.pull[c] = line[c]
-    for c in range(known, len(on.pull)):
-        on.pull[c] = LOWEST
     for start in range(0, len(on.score), ns.LANES):
         for c in range(start, start + ns.LANES):
             ns.one_vector()
-            share = ns.exp(on.pull[c])
+            share = on.chance[c]
             quadratic += 0.5 * share * share * on.variance[c]
             on.chance[c] = on.score[c] + (0.5 - share) * on.variance[c] if c < known else LOWEST
     top = largest(on.chance)
@@ -252,40 +256,38 @@ def tangent(room: Room, known: int, own: int) -> tuple[Real, Real, Real]:
         for c in range(start, start + ns.LANES):
             ns.one_vector()
             on.slope[c] = on.moved[c] if c < known else LOWEST
-    top, total = largest(on.slope), 0.0
+    top, total = softmax(on.slope, on.slope)
+    lost = ns.log(total) - (on.moved[own] - top)
+    product, size, slopes = -lost, lost, 0.0
     for start in range(0, len(on.slope), ns.LANES):
         for c in range(start, start + ns.LANES):
             ns.one_vector()
-            on.slope[c] = ns.exp(on.slope[c] - top)
-            total += on.slope[c]
-    lost = ns.log(total) - (on.moved[own] - top)
-    product, size, slopes = -lost, lost, 0.0
-    for c in range(known):
-        on.slope[c] /= total
-    on.slope[own] -= 1.0
-    for c in range(known):
-        part = on.slope[c] * (on.moved[c] - top)  # slopes sum to 0: a shift of all scores changes nothing
-        product += part
-        size += ns.absolute(part)
-        slopes += on.slope[c] * on.slope[c]
+            slope = on.slope[c] - 1.0 if c == own else on.slope[c]
+            # Slopes sum to 0: a shift of all scores changes nothing.
+            part = slope * (on.moved[c] - top) if c < known else 0.0
+            product += part
+            size += ns.absolute(part)
+            slopes += slope * slope
+            on.slope[c] = slope
     return product, size, slopes
 
 
 def step(room: Room, lines: int, own: int, weight: Real) -> None:
     """The scores behind the step, its slopes and its curvatures: argmin weight·(log Σ e^z − z_own) + Σ (z − a)²/(2v²).
 
-    Newton's direction by the formula of Sherman and Morrison, and of it log(1 + r)/r, r the largest difference of its parts:
-    along it the second derivative grows by e^r at most, so the objective falls at every step, from wherever it starts.
+    Newton's direction by the formula of Sherman and Morrison, and of it all, or log(1 + r)/r where r, the largest difference of
+    its parts, is large: along it the second derivative grows by e^r at most, so the objective falls at every step, from
+    wherever it starts.
     """
     on = room.whole
-    for start in range(0, len(on.score), ns.LANES):
+    for start in range(0, lines, ns.LANES):
         for c in range(start, start + ns.LANES):
             ns.one_vector()
             on.moved[c] = on.score[c]
     for _ in range(MOST_STEPS):
         softmax(on.moved, on.chance)
         along, left = 0.0, 1.0
-        for start in range(0, len(on.score), ns.LANES):
+        for start in range(0, lines, ns.LANES):
             for c in range(start, start + ns.LANES):
                 ns.one_vector()
                 steep = weight * on.variance[c]
@@ -296,20 +298,20 @@ def step(room: Room, lines: int, own: int, weight: Real) -> None:
                 left -= on.chance[c] * change
                 on.pull[c], on.change[c] = pull, change
         share = along / left
-        for start in range(0, len(on.pull), ns.LANES):
+        for start in range(0, lines, ns.LANES):
             for c in range(start, start + ns.LANES):
                 ns.one_vector()
                 on.pull[c] += on.change[c] * share
         spread = largest(on.pull) + largest_below(on.pull)
-        part = ns.log1p(spread) / spread if spread > 0.0 else 1.0
-        for start in range(0, len(on.pull), ns.LANES):
+        part = 1.0 if spread <= WHOLE else ns.log1p(spread) / spread
+        for start in range(0, lines, ns.LANES):
             for c in range(start, start + ns.LANES):
                 ns.one_vector()
                 on.moved[c] += part * on.pull[c]
         if not spread > CLOSE:
             break
     softmax(on.moved, on.chance)
-    for start in range(0, len(on.chance), ns.LANES):
+    for start in range(0, lines, ns.LANES):
         for c in range(start, start + ns.LANES):
             ns.one_vector()
             chance = on.chance[c]
@@ -317,8 +319,8 @@ def step(room: Room, lines: int, own: int, weight: Real) -> None:
             on.change[c] = weight * chance * (1.0 - chance)
 
 
-def softmax(scores: Any, chances: Any) -> None:
-    """Fills in the probabilities that these scores are log-odds of."""
+def softmax(scores: Any, chances: Any) -> tuple[Real, Real]:
+    """Fills in the probabilities that these scores are log-odds of; returns the highest, and Σ e^(score − highest)."""
     top, total = largest(scores), 0.0
     for start in range(0, len(scores), ns.LANES):
         for c in range(start, start + ns.LANES):
@@ -331,6 +333,7 @@ def softmax(scores: Any, chances: Any) -> None:
         for c in range(start, start + ns.LANES):
             ns.one_vector()
             chances[c] *= part
+    return top, total
 
 
 def largest(line: Any) -> Real:
