@@ -207,7 +207,7 @@ def speak(room: Room, known: int, line: Any) -> None:
     for start in range(0, len(on.score), ns.LANES):
         for c in range(start, start + ns.LANES):
             ns.one_vector()
-            on.slope[c] = on.score[c] if c < known else LOWEST
+            on.slope[c] = ns.where(c < known, on.score[c], LOWEST)
     top, own, total = largest(on.slope), 0.0, 0.0
     for c in range(known - 1, -1, -1):  # of the first of the highest
         own = on.variance[c] + on.unseen[c] if on.score[c] == top else own
@@ -215,7 +215,7 @@ def speak(room: Room, known: int, line: Any) -> None:
         for c in range(start, start + ns.LANES):
             ns.one_vector()
             gap = (on.score[c] - top) / ns.sqrt(1.0 + TEMPER * (on.variance[c] + on.unseen[c] + own))
-            on.slope[c] = gap if c < known else LOWEST
+            on.slope[c] = ns.where(c < known, gap, LOWEST)
     for start in range(0, len(on.score), ns.LANES):
         for c in range(start, start + ns.LANES):
             ns.one_vector()
@@ -240,7 +240,7 @@ def bound(room: Room, known: int, _line: Any) -> Real:
             ns.one_vector()
             share = on.chance[c]
             quadratic += 0.5 * share * share * on.variance[c]
-            on.chance[c] = on.score[c] + (0.5 - share) * on.variance[c] if c < known else LOWEST
+            on.chance[c] = ns.where(c < known, on.score[c] + (0.5 - share) * on.variance[c], LOWEST)
     top = largest(on.chance)
     for start in range(0, len(on.score), ns.LANES):
         for c in range(start, start + ns.LANES):
@@ -255,16 +255,15 @@ def tangent(room: Room, known: int, own: int) -> tuple[Real, Real, Real]:
     for start in range(0, len(on.slope), ns.LANES):
         for c in range(start, start + ns.LANES):
             ns.one_vector()
-            on.slope[c] = on.moved[c] if c < known else LOWEST
+            on.slope[c] = ns.where(c < known, on.moved[c], LOWEST)
     top, total = softmax(on.slope, on.slope)
     lost = ns.log(total) - (on.moved[own] - top)
     product, size, slopes = -lost, lost, 0.0
     for start in range(0, len(on.slope), ns.LANES):
         for c in range(start, start + ns.LANES):
             ns.one_vector()
-            slope = on.slope[c] - 1.0 if c == own else on.slope[c]
-            # Slopes sum to 0: a shift of all scores changes nothing.
-            part = slope * (on.moved[c] - top) if c < known else 0.0
+            slope = on.slope[c] - ns.where(c == own, 1.0, 0.0)
+            part = slope * (ns.where(c < known, on.moved[c], top) - top)  # slopes sum to 0: a shift of all changes nothing
             product += part
             size += ns.absolute(part)
             slopes += slope * slope
@@ -292,7 +291,7 @@ def step(room: Room, lines: int, own: int, weight: Real) -> None:
                 ns.one_vector()
                 steep = weight * on.variance[c]
                 short = 1.0 / (1.0 + steep * on.chance[c])
-                slope = on.chance[c] - 1.0 if c == own else on.chance[c]
+                slope = on.chance[c] - ns.where(c == own, 1.0, 0.0)
                 pull, change = (on.score[c] - on.moved[c] - steep * slope) * short, steep * on.chance[c] * short
                 along += on.chance[c] * pull
                 left -= on.chance[c] * change
@@ -315,7 +314,7 @@ def step(room: Room, lines: int, own: int, weight: Real) -> None:
         for c in range(start, start + ns.LANES):
             ns.one_vector()
             chance = on.chance[c]
-            on.pull[c] = weight * (chance - 1.0 if c == own else chance)
+            on.pull[c] = weight * (chance - ns.where(c == own, 1.0, 0.0))
             on.change[c] = weight * chance * (1.0 - chance)
 
 
