@@ -33,15 +33,17 @@ from onlinevi.engine.triangle import padding
 from onlinevi.learners.softmax.loops import Room, Views, unseen
 
 LOG_HALF = -math.log(2.0)
+MANY = 64
+"""From so many events on it pays to lay out covariances anew."""
 
 
 # --- every weight by itself
 
 
-def apart_views(packed: Any, dim: int, lines: int) -> Views:
+def apart_views(packed: Any, dim: int, lines: int, events: int) -> Views:
     size = dim * lines
     mean, variance = packed[:size].reshape((lines, dim)), packed[size : 2 * size].reshape((lines, dim))
-    return Views(mean, variance, packed[2 * size : 3 * size].reshape((lines, dim)), np.empty((0, 0, 0)))
+    return Views(mean, variance, packed[2 * size : 3 * size].reshape((lines, dim)), np.empty((0, 0, 0)), variance, False)
 
 
 def apart_law(on: Views, rows: Any, event: Event, room: Room) -> Real:
@@ -102,16 +104,35 @@ def apart_forget(on: Views, prior: Any, discount: Real, count: Real) -> None:
 # --- covariances, of each class or shared
 
 
-def each_views(packed: Any, dim: int, lines: int) -> Views:
-    size, room = dim * lines, dim * dim * lines
-    mean, scale = packed[:size].reshape((lines, dim)), packed[size : size + room].reshape((lines, dim, dim))
-    return Views(mean, scale, packed[size + room :].reshape((lines, dim)), new_square_rooms(lines, dim))
+def each_views(packed: Any, dim: int, lines: int, events: int) -> Views:
+    return covaried_views(packed, dim, lines, lines, events)
 
 
-def shared_views(packed: Any, dim: int, lines: int) -> Views:
-    size, room = dim * lines, dim * dim
-    mean, scale = packed[:size].reshape((lines, dim)), packed[size : size + room].reshape((1, dim, dim))
-    return Views(mean, scale, packed[size + room :].reshape((lines, dim)), new_square_rooms(1, dim))
+def shared_views(packed: Any, dim: int, lines: int, events: int) -> Views:
+    return covaried_views(packed, dim, lines, 1, events)
+
+
+def covaried_views(packed: Any, dim: int, lines: int, squares: int, events: int) -> Views:
+    """Covariances of many events are laid out for these, in whole vectors; the numbers come out the same to the bit."""
+    size, room = dim * lines, dim * dim * squares
+    kept = packed[size : size + room].reshape((squares, dim, dim))
+    laid_out, scale = events >= MANY, kept
+    if laid_out:
+        width = np.uint64(dim) + padding(np.uint64(dim))
+        scale = np.zeros((squares, width, width))
+        for s in range(squares):
+            copy_square(kept[s], scale[s])
+    mean, total = packed[:size].reshape((lines, dim)), packed[size + room :].reshape((lines, dim))
+    return Views(mean, scale, total, new_square_rooms(squares, dim), kept, laid_out)
+
+
+def copy_square(source: Any, target: Any) -> None:
+    """What lies on and below the diagonal; of the wider of the two the last rows and columns."""
+    dim = min(len(source), len(target))
+    before, ahead = len(source) - dim, len(target) - dim
+    for i in range(dim):
+        for j in range(i + 1):
+            target[ahead + i, ahead + j] = source[before + i, before + j]
 
 
 def covaried_law(on: Views, rows: Any, event: Event, room: Room) -> Real:
@@ -125,7 +146,7 @@ def covaried_law(on: Views, rows: Any, event: Event, room: Room) -> Real:
     for s in range(len(on.scale)):
         for j in range(dim if s > 0 else np.uint64(0)):
             on.rooms[s, ROW, first + j] = on.rooms[0, ROW, first + j]
-        ns.square_times(on.scale[s], on.rooms[s], dim)
+        ns.square_times(on.scale[s], on.rooms[s], np.uint64(on.scale.shape[1]))
         variance = 0.0
         for j in range(dim):
             variance += on.rooms[s, TIMES, first + j] * on.rooms[s, ROW, first + j]
@@ -141,9 +162,10 @@ def covaried_law(on: Views, rows: Any, event: Event, room: Room) -> Real:
 
 def covaried_missing(on: Views, rows: Any, event: Event, c: int) -> Real:
     """As ``apart_missing``."""
-    s, total = min(c, len(on.scale) - 1), 0.0
+    s, total, ahead = min(c, len(on.scale) - 1), 0.0, on.scale.shape[1] - on.mean.shape[1]
     for j in range(event.start, event.stop):
-        total += on.mean[c, j] * on.mean[c, j] + on.scale[s, j, j] if is_missing(rows, event, j) else 0.0
+        variance = on.scale[s, ahead + j, ahead + j]
+        total += on.mean[c, j] * on.mean[c, j] + variance if is_missing(rows, event, j) else 0.0
     return total
 
 
@@ -183,7 +205,7 @@ def covaried_forget(on: Views, prior: Any, discount: Real, count: Real) -> None:
                 do_what_waits(square, room)
                 room[NUMBERS, GROWTH] = 1.0
             along, part_of = (AGAIN_ALONG, AGAIN_PART) if room[NUMBERS, WAITING] > 0.0 else (ALONG, PART)
-            fill_column(square, room, turn, along)
+            fill_column(square, room, dim, turn, along)
             strength = lost / prior[1, turn]
             part = strength / (1.0 + strength * room[along, first + np.uint64(turn)])
             room[NUMBERS, WAITING] += 1.0
@@ -200,6 +222,8 @@ def covaried_settle(on: Views) -> None:
     for s in range(len(on.scale)):
         if on.rooms[s, NUMBERS, WAITING] > 0.0:
             do_what_waits(on.scale[s], on.rooms[s])
+        if on.laid_out:
+            copy_square(on.scale[s], on.kept[s])
 
 
 def do_what_waits(square: Any, room: Any) -> None:
@@ -208,18 +232,15 @@ def do_what_waits(square: Any, room: Any) -> None:
     ns.square_times(square, room, np.uint64(len(square)))
 
 
-def fill_column(square: Any, room: Any, column: int, line: int) -> None:
+def fill_column(square: Any, room: Any, dim: int, column: int, line: int) -> None:
     """A column of Σ as it is once what waits is done, which is one thing at most, and has grown by GROWTH then."""
-    first, waits = padding(np.uint64(len(square))), room[NUMBERS, WAITING] > 0.0
-    here = first + np.uint64(column)
-    growth = room[NUMBERS, GROWTH]
+    first, waits, growth = padding(np.uint64(dim)), room[NUMBERS, WAITING] > 0.0, room[NUMBERS, GROWTH]
+    here, ahead = first + np.uint64(column), len(square) - dim
     for k in range(column):
-        j = first + np.uint64(k)
-        entry = square[column, k]
+        j, entry = first + np.uint64(k), square[ahead + column, ahead + k]
         room[line, j] = growth * (entry + room[PART, here] * room[ALONG, j]) if waits else entry
-    for k in range(column, len(square)):
-        j = first + np.uint64(k)
-        entry = square[k, column]
+    for k in range(column, dim):
+        j, entry = first + np.uint64(k), square[ahead + k, ahead + column]
         room[line, j] = growth * (entry + room[PART, j] * room[ALONG, here]) if waits else entry
 
 

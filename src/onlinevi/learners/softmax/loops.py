@@ -43,6 +43,10 @@ class Views(NamedTuple):
     """Σ slope·x, where each step ended."""
     rooms: Any
     """Beside each covariance: the row, the covariance times it, and what an event has left to be done (``engine/square.py``)."""
+    kept: Any
+    """The scale as it lies in the state."""
+    laid_out: bool
+    """Whether ``scale`` is another, for as long as the pass."""
 
 
 class Lanes(NamedTuple):
@@ -77,8 +81,8 @@ class Room(NamedTuple):
     whole: Lanes
 
 
-def views(packed: Any, dim: int, lines: int) -> Views:
-    """The belief says where its parts lie."""
+def views(packed: Any, dim: int, lines: int, events: int) -> Views:
+    """The belief says where its parts lie, for a pass over so many events."""
     _hole("views")
 
 
@@ -103,7 +107,7 @@ def forget(on: Views, prior: Any, discount: Real, count: Real) -> None:
 
 
 def settle(on: Views) -> None:
-    """What the belief has left to be done when the next row comes is done."""
+    """What the belief has left to be done when the next row comes is done, and the state has all of it."""
     _hole("settle")
 
 
@@ -119,20 +123,22 @@ def soft_pass(
     Returns how many rows were used: fewer than all where the next is refused, and the state is as that row found it.
     """
     dim, known, lines = sizes
-    on, room = views(state[len(SUM) :], dim, lines), new_room(lines)
+    on, room, used = views(state[len(SUM) :], dim, lines, len(labels)), new_room(lines), len(labels)
     for i in range(len(labels)):
         own, weight = int(labels[i]), weights[i] if len(weights) > 0 else 1.0
         event = event_at(rows, i)
         square = law(on, rows, event, room)
         if not (are_finite(room, square) and weight > 0.0 and ns.isfinite(weight)):
-            return i
+            used = i
+            break
         speak(room, known, said[i])
         paid, expected = -said[i, own], bound(room, known, said[i]) - room.score[own]
         step(room, lines, own, weight)
         product, size, slopes = tangent(room, known, own)
         gradient = weight * weight * square * slopes
         if not ns.isfinite(weight * (expected + paid + size) + gradient):
-            return i
+            used = i
+            break
         learn(on, rows, event, room, weight, known)
         if discount < 1.0:
             forget(on, prior, discount, state[SUM.count])
@@ -147,13 +153,13 @@ def soft_pass(
         state[SUM.gradient_square] += gradient
         state[SUM.largest_square] = ns.maximum(state[SUM.largest_square], gradient)
     settle(on)
-    return len(labels)
+    return used
 
 
 def soft_look(rows: Any, count: int, state: Any, sizes: Any, known: int, said: Any) -> int:
     """What is said of rows among so many lines. Returns how many are finite before the first that is not."""
     dim, _, lines = sizes
-    on, room = views(state[len(SUM) :], dim, lines), new_room(lines)
+    on, room = views(state[len(SUM) :], dim, lines, 1), new_room(lines)
     for i in range(count):
         if not are_finite(room, law(on, rows, event_at(rows, i), room)):
             return i
