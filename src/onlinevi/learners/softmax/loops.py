@@ -211,20 +211,23 @@ def speak(room: Room, known: int, line: Any) -> None:
     """
     on = room.whole
     for start in range(0, len(on.score), ns.LANES):
-        for c in range(start, start + ns.LANES):
+        for k in range(ns.LANES):
             ns.one_vector()
+            c = start + k
             on.slope[c] = ns.where(c < known, on.score[c], LOWEST)
     top, own, total = largest(on.slope), 0.0, 0.0
     for c in range(known - 1, -1, -1):  # of the first of the highest
         own = on.variance[c] + on.unseen[c] if on.score[c] == top else own
     for start in range(0, len(on.score), ns.LANES):
-        for c in range(start, start + ns.LANES):
+        for k in range(ns.LANES):
             ns.one_vector()
+            c = start + k
             gap = (on.score[c] - top) / ns.sqrt(1.0 + TEMPER * (on.variance[c] + on.unseen[c] + own))
             on.slope[c] = ns.where(c < known, gap, LOWEST)
     for start in range(0, len(on.score), ns.LANES):
-        for c in range(start, start + ns.LANES):
+        for k in range(ns.LANES):
             ns.one_vector()
+            c = start + k
             chance = ns.exp(on.slope[c])
             on.chance[c] = chance
             total += chance
@@ -232,8 +235,9 @@ def speak(room: Room, known: int, line: Any) -> None:
     for c in range(known):
         line[c] = on.slope[c] - whole
     for start in range(0, len(on.chance), ns.LANES):
-        for c in range(start, start + ns.LANES):
+        for k in range(ns.LANES):
             ns.one_vector()
+            c = start + k
             on.chance[c] *= part
 
 
@@ -242,15 +246,17 @@ def bound(room: Room, known: int, _line: Any) -> Real:
     on = room.whole
     quadratic, total = 0.0, 0.0
     for start in range(0, len(on.score), ns.LANES):
-        for c in range(start, start + ns.LANES):
+        for k in range(ns.LANES):
             ns.one_vector()
+            c = start + k
             share = on.chance[c]
             quadratic += 0.5 * share * share * on.variance[c]
             on.chance[c] = ns.where(c < known, on.score[c] + (0.5 - share) * on.variance[c], LOWEST)
     top = largest(on.chance)
     for start in range(0, len(on.score), ns.LANES):
-        for c in range(start, start + ns.LANES):
+        for k in range(ns.LANES):
             ns.one_vector()
+            c = start + k
             total += ns.exp(on.chance[c] - top)
     return quadratic + top + ns.log(total)
 
@@ -259,15 +265,17 @@ def tangent(room: Room, known: int, own: int) -> tuple[Real, Real, Real]:
     """(⟨slope, z⟩ − loss, Σ |summands|, Σ slope²) at the scores z where the step ends, among known classes."""
     on = room.whole
     for start in range(0, len(on.slope), ns.LANES):
-        for c in range(start, start + ns.LANES):
+        for k in range(ns.LANES):
             ns.one_vector()
+            c = start + k
             on.slope[c] = ns.where(c < known, on.moved[c], LOWEST)
     top, total = softmax(on.slope, on.slope)
     lost = ns.log(total) - (on.moved[own] - top)
     product, size, slopes = -lost, lost, 0.0
     for start in range(0, len(on.slope), ns.LANES):
-        for c in range(start, start + ns.LANES):
+        for k in range(ns.LANES):
             ns.one_vector()
+            c = start + k
             slope = on.slope[c] - ns.where(c == own, 1.0, 0.0)
             part = slope * (ns.where(c < known, on.moved[c], top) - top)  # slopes sum to 0: a shift of all changes nothing
             product += part
@@ -286,15 +294,17 @@ def step(room: Room, lines: int, own: int, weight: Real) -> None:
     """
     on = room.whole
     for start in range(0, lines, ns.LANES):
-        for c in range(start, start + ns.LANES):
+        for k in range(ns.LANES):
             ns.one_vector()
+            c = start + k
             on.moved[c] = on.score[c]
     for _ in range(MOST_STEPS):
         softmax(on.moved, on.chance)
         along, left = 0.0, 1.0
         for start in range(0, lines, ns.LANES):
-            for c in range(start, start + ns.LANES):
+            for k in range(ns.LANES):
                 ns.one_vector()
+                c = start + k
                 steep = weight * on.variance[c]
                 short = 1.0 / (1.0 + steep * on.chance[c])
                 slope = on.chance[c] - ns.where(c == own, 1.0, 0.0)
@@ -304,21 +314,24 @@ def step(room: Room, lines: int, own: int, weight: Real) -> None:
                 on.pull[c], on.change[c] = pull, change
         share = along / left
         for start in range(0, lines, ns.LANES):
-            for c in range(start, start + ns.LANES):
+            for k in range(ns.LANES):
                 ns.one_vector()
+                c = start + k
                 on.pull[c] += on.change[c] * share
         spread = largest(on.pull) + largest_below(on.pull)
         part = 1.0 if spread <= WHOLE else ns.log1p(spread) / spread
         for start in range(0, lines, ns.LANES):
-            for c in range(start, start + ns.LANES):
+            for k in range(ns.LANES):
                 ns.one_vector()
+                c = start + k
                 on.moved[c] += part * on.pull[c]
         if not spread > CLOSE:
             break
     softmax(on.moved, on.chance)
     for start in range(0, lines, ns.LANES):
-        for c in range(start, start + ns.LANES):
+        for k in range(ns.LANES):
             ns.one_vector()
+            c = start + k
             chance = on.chance[c]
             on.pull[c] = weight * (chance - ns.where(c == own, 1.0, 0.0))
             on.change[c] = weight * chance * (1.0 - chance)
@@ -328,15 +341,17 @@ def softmax(scores: Any, chances: Any) -> tuple[Real, Real]:
     """Fills in the probabilities that these scores are log-odds of; returns the highest, and Σ e^(score − highest)."""
     top, total = largest(scores), 0.0
     for start in range(0, len(scores), ns.LANES):
-        for c in range(start, start + ns.LANES):
+        for k in range(ns.LANES):
             ns.one_vector()
+            c = start + k
             chance = ns.exp(scores[c] - top)
             chances[c] = chance
             total += chance
     part = 1.0 / total
     for start in range(0, len(scores), ns.LANES):
-        for c in range(start, start + ns.LANES):
+        for k in range(ns.LANES):
             ns.one_vector()
+            c = start + k
             chances[c] *= part
     return top, total
 
