@@ -60,7 +60,8 @@ def interpreter_ns(*, plain: bool = False) -> ModuleType:
         "absolute": np.absolute,
     }
     module = ModuleType("onlinevi.engine.ns")
-    module.__dict__.update(plain_functions if plain else numpy_functions, LANES=ns.LANES, SCRATCH=ns.SCRATCH, isfinite=math.isfinite)
+    constants = {"LANES": ns.LANES, "SCRATCH": ns.SCRATCH, "isfinite": math.isfinite}
+    module.__dict__.update(plain_functions if plain else numpy_functions, **constants)
     passes = ns.triangle_times, ns.fold_triangle, ns.square_times
     shared = ns.prefetch, ns.one_by_one, ns.one_vector, ns.short_vectors, *passes
     for function in (maximum, minimum, where, scratch, *shared):

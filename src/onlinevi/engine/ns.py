@@ -110,7 +110,7 @@ LANES = 8
 
 
 def one_vector() -> None:
-    """The turns of the compiled loop that it stands in, of which there are LANES, are one vector; elsewhere it does nothing."""
+    """The LANES turns of the compiled loop that it stands in are one vector; elsewhere it does nothing."""
 
 
 def short_vectors() -> None:

@@ -1,4 +1,4 @@
-"""A covariance as a square of which only what lies on and below the diagonal is kept: what events make of it, and Σx, in one pass.
+"""A covariance as a square, of which what lies on and below the diagonal counts: what events make of it, and Σx, in one pass.
 
 An event narrows it by a column times a row, forgetting adds another. Neither is done at once: the next row has to go over the
 whole square anyway, to be multiplied by it, and memory is what takes the time. So both wait in the square's ``room``, a line
@@ -18,8 +18,8 @@ import numpy as np
 from onlinevi.engine.triangle import TILE, Tiles, padding
 
 ROW, TIMES, ALONG, PART, AGAIN_ALONG, AGAIN_PART, NUMBERS, NOBODY = range(8)
-"""The lines of a room: x; Σx; of what waits, what each column is multiplied by, and each row: Σ + PART·ALONGᵀ; the same of what
-comes behind it; ``GROWTH`` and ``WAITING``; and one that stands for rows above the first."""
+"""The lines of a room: x; Σx; the columns' and the rows' parts of what waits, Σ + PART·ALONGᵀ; the same of what comes behind;
+``GROWTH`` and ``WAITING``; and one that stands for rows above the first."""
 LINES = 8
 GROWTH, WAITING = 0, 1
 """Among the numbers: what the square is multiplied by between the two, and how many of them wait."""
@@ -88,7 +88,7 @@ def _times(tiles: _SquareTiles, waiting: int) -> None:
                     total = tiles.plus(total, tiles.times(entry, x_of_rows[r]))
                 tiles.store(total, tiles.line(TIMES, chunk))
 
-        # Vectors on the diagonal overlap in the first tile: all are read before any is written, the last word on a row is its own.
+        # Vectors on the first diagonal overlap: all are read before any is written, and the last word on a row is its own.
         (x, *along), total, real = lines(tile), tiles.zeros, tiles.real(tile)
         places = [tiles.place(row, tile) for row in rows]
         found = [tiles.load(place) for place in places]

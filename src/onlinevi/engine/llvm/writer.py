@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
-from onlinevi.engine.ns import LANES
 from onlinevi.engine.llvm.values import BOOL, F32, F64, I64, Kind, NotTranslated, Number, constant, widest
+from onlinevi.engine.ns import LANES
 
 FAST, FAST_IN_FLOAT32 = "reassoc nsz arcp contract", "reassoc nsz contract"
 """What may be done to sums and products. In float32 x/√y would become an estimate that errs to one side."""

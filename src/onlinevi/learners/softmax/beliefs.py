@@ -4,8 +4,8 @@ Classes are independent under a belief. Covariances are those of each class, or 
 only its means to itself, and its precision grows by the mean of the classes' curvatures.
 
 Of a covariance only what lies on and below the diagonal is read and written: it is half the work, and where beliefs forget,
-what rounding made two entries differ by that should be the same would grow with every event. What an event makes of it waits for
-the next row, to be done in the pass that multiplies by that (``engine/square.py``).
+what rounding made two entries differ by that should be the same would grow with every event. What an event makes of it waits
+for the next row, to be done in the pass that multiplies by that (``engine/square.py``).
 """
 
 from __future__ import annotations

@@ -42,7 +42,7 @@ class Views(NamedTuple):
     total: Any
     """Σ slope·x, where each step ended."""
     rooms: Any
-    """Beside each covariance: the row, the covariance times it, and what an event has left to be done (``engine/square.py``)."""
+    """Beside each covariance: the row, the covariance times it, and what an event has left to be done (engine/square.py)."""
     kept: Any
     """The scale as it lies in the state."""
     laid_out: bool
@@ -288,8 +288,8 @@ def tangent(room: Room, known: int, own: int) -> tuple[Real, Real, Real]:
 def step(room: Room, lines: int, own: int, weight: Real) -> None:
     """The scores behind the step, its slopes and its curvatures: argmin weight·(log Σ e^z − z_own) + Σ (z − a)²/(2v²).
 
-    Newton's direction by the formula of Sherman and Morrison, and of it all, or log(1 + r)/r where r, the largest difference of
-    its parts, is large: along it the second derivative grows by e^r at most, so the objective falls at every step, from
+    Newton's direction by the formula of Sherman and Morrison. Where r, the largest difference of its parts, is small, all of
+    it, else log(1 + r)/r of it: along it the second derivative grows by e^r at most, so the objective falls at every step, from
     wherever it starts.
     """
     on = room.whole
