@@ -289,8 +289,8 @@ def step(room: Room, lines: int, own: int, weight: Real) -> None:
     """The scores behind the step, its slopes and its curvatures: argmin weight·(log Σ e^z − z_own) + Σ (z − a)²/(2v²).
 
     Newton's direction by the formula of Sherman and Morrison. Where r, the largest difference of its parts, is small, all of
-    it, else log(1 + r)/r of it: along it the second derivative grows by e^r at most, so the objective falls at every step, from
-    wherever it starts.
+    it, else log(1 + r)/r of it: along it the second derivative grows by e^r at most, so the objective falls at every step,
+    from wherever it starts.
     """
     on = room.whole
     for start in range(0, lines, ns.LANES):
