@@ -408,6 +408,23 @@ def test_a_loop_can_be_kept_to_short_vectors() -> None:
     assert "zmm" not in natives.processor().emit_assembly(module)
 
 
+def rooted(x: Any) -> None:
+    for first in range(0, len(x), ns.LANES):
+        for k in range(ns.LANES):
+            ns.one_vector()
+            x[first + k] = 1.0 / ns.sqrt(1.0 + x[first + k])
+
+
+def test_a_small_loop_can_be_one_vector() -> None:
+    """Compilers write eight turns out, root by root, unless they are told."""
+    module = str(optimised(text_of(rooted, VECTOR)))
+    assert "<8 x double> @llvm.sqrt" in module
+    assert " double @llvm.sqrt.f64(double %" not in module, "and nothing else"
+    x = np.arange(16.0)
+    rooted(x)
+    assert np.allclose(x, 1.0 / np.sqrt(1.0 + np.arange(16.0)))
+
+
 def test_unsigned_loops_end_where_python_does() -> None:
     def ends(n: Any) -> int:
         turns = 0

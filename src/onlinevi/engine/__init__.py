@@ -5,7 +5,7 @@ asks of its parts, ``packed`` what stands where in its arrays, ``loop`` the loop
 docs/engine.md tells why it is built so.
 """
 
-from onlinevi.engine import holes, layout, loop, ns, reading, speedups, triangle
+from onlinevi.engine import holes, layout, loop, ns, reading, speedups, square, triangle
 from onlinevi.engine.kernel import (
     VARIABLE,
     Engine,
@@ -84,6 +84,7 @@ __all__ = [
     "rates_against_prior",
     "reading",
     "speedups",
+    "square",
     "triangle",
     "use_engine",
     "using_engine",

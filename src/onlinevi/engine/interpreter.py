@@ -60,8 +60,10 @@ def interpreter_ns(*, plain: bool = False) -> ModuleType:
         "absolute": np.absolute,
     }
     module = ModuleType("onlinevi.engine.ns")
-    module.__dict__.update(plain_functions if plain else numpy_functions, SCRATCH=ns.SCRATCH, isfinite=math.isfinite)
-    shared = ns.prefetch, ns.one_by_one, ns.short_vectors, ns.triangle_times, ns.fold_triangle
+    constants = {"LANES": ns.LANES, "SCRATCH": ns.SCRATCH, "isfinite": math.isfinite}
+    module.__dict__.update(plain_functions if plain else numpy_functions, **constants)
+    passes = ns.triangle_times, ns.fold_triangle, ns.square_times
+    shared = ns.prefetch, ns.one_by_one, ns.one_vector, ns.short_vectors, *passes
     for function in (maximum, minimum, where, scratch, *shared):
         setattr(module, function.__name__, function)
     return module

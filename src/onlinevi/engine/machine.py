@@ -11,7 +11,7 @@ from pathlib import Path
 from types import FunctionType
 from typing import Any
 
-from onlinevi.engine import ns, triangle
+from onlinevi.engine import ns, square, triangle
 
 Function = Callable[..., Any]
 
@@ -139,5 +139,5 @@ def translator_identity() -> bytes:
 
 @cache
 def _of_files() -> bytes:
-    files = [Path(triangle.__file__), *sorted((Path(__file__).parent / "llvm").glob("*.py"))]
+    files = [Path(triangle.__file__), Path(square.__file__), *sorted((Path(__file__).parent / "llvm").glob("*.py"))]
     return hashlib.sha256(b"".join(file.read_bytes() for file in files)).digest()

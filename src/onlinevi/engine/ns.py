@@ -10,10 +10,12 @@ from typing import Any
 
 import numpy as np
 
+from onlinevi.engine.square import square_times
 from onlinevi.engine.triangle import fold_triangle, triangle_times
 from onlinevi.engine.types import Real
 
 __all__ = [
+    "LANES",
     "SCRATCH",
     "absolute",
     "erf",
@@ -25,10 +27,12 @@ __all__ = [
     "maximum",
     "minimum",
     "one_by_one",
+    "one_vector",
     "prefetch",
     "scratch",
     "short_vectors",
     "sqrt",
+    "square_times",
     "triangle_times",
     "where",
 ]
@@ -99,6 +103,14 @@ def scratch(like: Real) -> Any:
 
 def one_by_one() -> None:
     """It keeps a compiled loop from reading vectors; elsewhere it does nothing."""
+
+
+LANES = 8
+"""How many turns of a loop ``one_vector`` takes at once: doubles of 64 bytes."""
+
+
+def one_vector() -> None:
+    """The LANES turns of the compiled loop that it stands in are one vector; elsewhere it does nothing."""
 
 
 def short_vectors() -> None:

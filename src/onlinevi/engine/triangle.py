@@ -72,7 +72,7 @@ def _rows(factor: Any, dim: int) -> list[Any]:
 # --- compiled
 
 
-def _times(tiles: _Tiles, last: Any) -> None:
+def _times(tiles: Tiles, last: Any) -> None:
     """``triangle_times``."""
     sums, squares = [tiles.variable() for _ in range(TILE)], tiles.variable()
     tiles.store(tiles.zeros, squares)
@@ -93,7 +93,7 @@ def _times(tiles: _Tiles, last: Any) -> None:
         tiles.store(tiles.plus(tiles.load(squares), tiles.picked([0] * TILE, tiles.plus(below, square))), squares)
 
 
-def _fold(tiles: _Tiles, last: Any) -> None:
+def _fold(tiles: Tiles, last: Any) -> None:
     """``fold_triangle``."""
     with tiles.from_row(last) as tile:
         rows = tiles.rows_of(tile)
@@ -134,13 +134,13 @@ def definitions() -> dict[str, str]:
         function.attributes.add("noinline")
         builder = ir.IRBuilder(function.append_basic_block())
         factor, room, dim, count = function.args
-        code(_Tiles(builder, factor, room, dim), builder.sub(count, word(1)))
+        code(Tiles(builder, factor, room, dim), builder.sub(count, word(1)))
         builder.ret_void()
         found[name] = re.sub(r"(<8 x double>|double)\*", "ptr", str(function))
     return found
 
 
-class _Tiles:
+class Tiles:
     """Code of LLVM's that goes over a triangle by tiles: eight rows, in vectors of eight columns.
 
     Tiles are laid from the last row and column on, so that only the first may lack rows, and only vectors on the diagonal hold

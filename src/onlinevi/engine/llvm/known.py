@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from onlinevi.engine import ns, triangle
+from onlinevi.engine import ns, square, triangle
 from onlinevi.engine.llvm.values import (
     F64,
     I64,
@@ -177,6 +177,12 @@ def _one_by_one(of: Expressions) -> Value:
     return NOTHING
 
 
+def _one_vector(of: Expressions) -> Value:
+    """Compilers would else write small loops out, number by number, before they look for vectors."""
+    of.writer.vectors[-1] = True
+    return NOTHING
+
+
 def _short_vectors(of: Expressions) -> Value:
     """Vectors of 32 bytes, in all of the loop that it is written in, though the processor may have longer ones."""
     of.writer.attributes.add('"prefer-vector-width"="256"')
@@ -196,6 +202,13 @@ def _triangle(name: str) -> Write:
         return NOTHING
 
     return write
+
+
+def _square_times(of: Expressions, factor: Value, room: Value, dim: Value) -> Value:
+    name, width = "onlinevi_square_times", of.writer.converted(as_number(dim), U64).text
+    of.writer.call("void", name, [("ptr", as_array(factor).data), ("ptr", as_array(room).data), ("i64", width)])
+    of.writer.declared[name] = square.square_definition()
+    return NOTHING
 
 
 KNOWN: dict[Any, Write] = {
@@ -232,9 +245,11 @@ KNOWN: dict[Any, Write] = {
     ns.where: _where,
     ns.prefetch: _prefetch,
     ns.one_by_one: _one_by_one,
+    ns.one_vector: _one_vector,
     ns.short_vectors: _short_vectors,
     ns.scratch: _scratch,
     ns.triangle_times: _triangle("onlinevi_triangle_times"),
     ns.fold_triangle: _triangle("onlinevi_fold_triangle"),
+    ns.square_times: _square_times,
 }
 """By what is called."""

@@ -112,7 +112,7 @@ class Translator(Expressions):
         body = "\n".join(["entry:", *writer.variables, *writer.lines])
         given = ", ".join(f"{kind} {name}" for kind, name in zip(types, names, strict=True))
         head = f"define weak_odr {returned} @{symbol}({given}) {' '.join(sorted(writer.attributes))}"
-        return "\n".join([*writer.declared.values(), f"{head} {{", body, "}", ""]), returned, form
+        return "\n".join([*writer.declared.values(), f"{head} {{", body, "}", *writer.said_of_loops, ""]), returned, form
 
     def _together(self, value: Value) -> tuple[str, str]:
         """The type and the text of what a function of LLVM's returns: numbers side by side."""

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from onlinevi.engine.llvm.values import BOOL, F32, F64, I64, Kind, NotTranslated, Number, constant, widest
+from onlinevi.engine.ns import LANES
 
 FAST, FAST_IN_FLOAT32 = "reassoc nsz arcp contract", "reassoc nsz contract"
 """What may be done to sums and products. In float32 x/√y would become an estimate that errs to one side."""
@@ -52,6 +53,16 @@ OF_PYTHON: dict[str, Any] = {
     ">=": int.__ge__,
 }
 
+AS_VECTOR = "!llvm.loop !"
+"""Behind it is the number of a loop whose turns are one vector."""
+VECTOR = (
+    '!{!"llvm.loop.vectorize.enable", i1 true}',
+    f'!{{!"llvm.loop.vectorize.width", i32 {LANES}}}',
+    '!{!"llvm.loop.interleave.count", i32 1}',
+    '!{!"llvm.loop.unroll.disable"}',
+)
+"""What is said of such loops."""
+
 
 class Loop(NamedTuple):
     """A loop while its body is written."""
@@ -76,7 +87,15 @@ class Writer:
         self.open = True
         """Whether the block goes on; else it has branched."""
         self.flags = FAST
+        self.vectors: list[bool] = []
+        """Of each loop that is being written whether its turns are one vector."""
         self._number = 0
+
+    @property
+    def said_of_loops(self) -> list[str]:
+        """Lines behind the function, of the loops whose turns are one vector."""
+        numbers = [line.rsplit(AS_VECTOR, 1)[1] for line in self.lines if AS_VECTOR in line]
+        return [f"!{number} = distinct !{{!{number}, {', '.join(VECTOR)}}}" for number in numbers]
 
     # --- lines and blocks
 
@@ -169,10 +188,16 @@ class Writer:
             goes_on = self.compared("<" if upwards.known else ">", k, stop)
         self.choose(goes_on, body, end)
         self.begin(body)
-        yield Loop(k, after, end)
+        self.vectors.append(False)
+        try:
+            yield Loop(k, after, end)
+        finally:
+            vector = self.vectors.pop()
         self.begin(after)
         self.store(kind.llvm, self.made(f"add {signs} {kind.llvm} {k.text}, {step.text}"), counter)
         self.go_to(head)
+        if vector:
+            self.lines[-1] += f", {AS_VECTOR}{self.name()[2:]}"
         self.begin(end)
 
     # --- numbers

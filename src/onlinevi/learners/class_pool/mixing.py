@@ -9,6 +9,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
+
 from onlinevi.engine import compose, ns
 
 COUNT, LOSS, WEIGHT_SQUARE = range(3)
@@ -26,14 +28,15 @@ def mix_each(
     ``tables`` has for each learner, row and class a probability, ``costs`` −log of that of the label's class; ``room`` is for
     the costs of the opinions.
     """
-    number = len(room)
+    number, logs, powers = len(room), new_line(tables.shape[2]), new_line(tables.shape[2])
     for i in range(len(paid)):
-        mix_row(tables, i, boldness, state, said[i])
+        mix_row(tables, i, boldness, state, room, logs, powers, said[i])
         least, likely, total = math.inf, 0.0, 0.0
         for n in range(number):
-            room[n] = cost_of(
-                tables[n // len(boldness)], i, codes[i], costs[n // len(boldness), i], boldness[n % len(boldness)]
-            )
+            own, bold = tables[n // len(boldness), i, codes[i]], boldness[n % len(boldness)]
+            cost = costs[n // len(boldness), i]
+            # One that joins with this row costs as much at any boldness.
+            room[n] = cost if bold == 1.0 or own == 0.0 else bold * cost + room[n]
             if state[HEAD + number + n] > 0.0:
                 least = ns.minimum(least, room[n])
         for n in range(number):
@@ -51,46 +54,55 @@ def mix_each(
         state[WEIGHT_SQUARE] += (weight - 1.0) * (weight - 1.0)
 
 
-def cost_of(table: Any, i: int, own: int, cost: Any, bold: Any) -> Any:
-    """−log of the probability of the label's class at this boldness; of one that joins with this row as it is."""
-    if bold == 1.0 or table[i, own] == 0.0:
-        return cost
-    return bold * cost + log_whole(table, i, bold)
-
-
-def log_whole(table: Any, i: int, bold: Any) -> Any:
-    """log Σ p^β."""
-    total = 0.0
-    for c in range(table.shape[1]):
-        total += powered(table[i, c], bold)
-    return ns.log(total)
-
-
-def powered(chance: Any, bold: Any) -> Any:
-    return ns.exp(bold * ns.log(ns.maximum(chance, LEAST))) if chance > 0.0 else 0.0
-
-
-def mix_row(tables: Any, i: int, boldness: Any, state: Any, line: Any) -> None:
-    """The weighted mean of the opinions at a row."""
-    number = len(tables) * len(boldness)
+def mix_row(tables: Any, i: int, boldness: Any, state: Any, room: Any, logs: Any, powers: Any, line: Any) -> None:
+    """The weighted mean of the opinions at a row; leaves in ``room`` log Σ p^β of each."""
+    number = len(room)
     for c in range(len(line)):
         line[c] = 0.0
-    for n in range(number):
-        table, bold, weight = tables[n // len(boldness)], boldness[n % len(boldness)], state[HEAD + number + n]
-        if bold == 1.0:
-            for c in range(len(line)):
-                line[c] += weight * table[i, c]
-        elif weight > 0.0:
-            whole = log_whole(table, i, bold)
-            part = weight * ns.exp(-whole) if whole > -math.inf else 0.0  # where no class is known nothing is said
-            for c in range(len(line)):
-                line[c] += part * powered(table[i, c], bold)
+    for m in range(len(tables)):
+        for c in range(len(line)):
+            chance = tables[m, i, c]
+            logs[c] = ns.log(ns.maximum(chance, LEAST)) if chance > 0.0 else -math.inf
+        for b in range(len(boldness)):
+            n = m * len(boldness) + b
+            weight = state[HEAD + number + n]
+            if boldness[b] == 1.0:
+                room[n] = 0.0
+                for c in range(len(line)):
+                    line[c] += weight * tables[m, i, c]
+            else:
+                total = raise_all(logs, boldness[b], powers)
+                room[n] = ns.log(total)
+                part = weight / total if total > 0.0 else 0.0  # where no class is known nothing is said
+                for c in range(len(line)):
+                    line[c] += part * powers[c]
+
+
+def raise_all(logs: Any, bold: Any, powers: Any) -> Any:
+    """Fills in p^β, and gives their sum."""
+    total = 0.0
+    for first in range(0, len(logs), ns.LANES):
+        for k in range(ns.LANES):
+            ns.one_vector()
+            power = ns.exp(bold * logs[first + k])
+            powers[first + k] = power
+            total += power
+    return total
+
+
+def new_line(count: int) -> Any:
+    """Room for a number of each class, none of them likely, and as many more as make whole vectors."""
+    line = np.empty(count + (ns.LANES - count % ns.LANES) % ns.LANES)
+    for k in range(len(line)):
+        line[k] = -math.inf
+    return line
 
 
 def look_each(tables: Any, boldness: Any, state: Any, said: Any) -> None:
     """The same for rows whose labels nobody knows."""
+    logs, powers, room = new_line(tables.shape[2]), new_line(tables.shape[2]), np.empty(len(tables) * len(boldness))
     for i in range(len(said)):
-        mix_row(tables, i, boldness, state, said[i])
+        mix_row(tables, i, boldness, state, room, logs, powers, said[i])
 
 
 mix_rows, look_rows = compose(mix_each, {}), compose(look_each, {})

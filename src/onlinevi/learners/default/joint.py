@@ -34,6 +34,8 @@ STRAIGHT = (
     Member(20.0, 0.95),
 )
 """On the columns, with covariances of each class."""
+BESIDE = (Member(1.0, 1.0), Member(20.0, 0.99))
+"""On the columns too, each class against the rest: two make as much of it as four."""
 BENT = (
     View(Relu(200), (Member(1.0, 1.0), Member(4.0, 1.0), Member(4.0, 0.999)), WAVES),
     View(Fourier(200, scale=(0.5, 1.0)), (Member(1.0, 1.0), Member(4.0, 0.999)), WAVES),
@@ -64,7 +66,7 @@ def pool_of_classes(chosen: Chosen, known: int, dim: int, *, grows: bool) -> Cla
         members = WIDE_SPARSE if chosen.sparse else [Member(NARROWER * std, discount) for std, discount in STRAIGHT]
     straight = _pool(chosen, known, dim, members, shared=lines * dim * dim > MOST_NUMBERS, grows=grows)
     one = replace(chosen, one_of_many=True)
-    found: list[Learner[Any]] = [straight, OneVsRest(weighed(one, linear(one, dim)), known, grows)]
+    found: list[Learner[Any]] = [straight, OneVsRest(weighed(one, linear(one, dim, BESIDE)), known, grows)]
     if chosen.effort == "light" or chosen.sparse:  # to make features of sparse rows is to store more than they do
         return ClassPool(found)
     for views, shared in ((BENT, True), (MORE if chosen.effort == "most" else (), True), (APART, False)):

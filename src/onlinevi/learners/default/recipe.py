@@ -154,10 +154,10 @@ def pool(chosen: Chosen, dim: int) -> Pool:
     return weighed(chosen, learners)
 
 
-def linear(chosen: Chosen, dim: int) -> list[Linear]:
-    """Learners on the columns."""
+def linear(chosen: Chosen, dim: int, classes: tuple[Member, ...] = CLASSES) -> list[Linear]:
+    """Learners on the columns, of classes those given."""
     is_wide, scale = dim > FULL_UP_TO[chosen.effort], 1.0
-    members: tuple[Member, ...] = NUMBERS if chosen.numbers else CLASSES
+    members: tuple[Member, ...] = NUMBERS if chosen.numbers else classes
     if chosen.counts:
         members, scale = COUNTS, 1.0 / math.sqrt(dim)
     elif is_wide:

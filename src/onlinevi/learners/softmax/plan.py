@@ -23,6 +23,7 @@ class Parts(NamedTuple):
     unseen: Function
     learn: Function
     forget: Function
+    settle: Function
     scales: Callable[[int, int], int]
 
 
@@ -32,6 +33,7 @@ APART = Parts(
     beliefs.apart_missing,
     beliefs.apart_learn,
     beliefs.apart_forget,
+    beliefs.apart_settle,
     lambda dim, lines: dim * lines,
 )
 EACH = Parts(
@@ -40,6 +42,7 @@ EACH = Parts(
     beliefs.covaried_missing,
     beliefs.covaried_learn,
     beliefs.covaried_forget,
+    beliefs.covaried_settle,
     lambda dim, lines: dim * dim * lines,
 )
 SHARED = EACH._replace(views=beliefs.shared_views, scales=lambda dim, lines: dim * dim)
@@ -153,6 +156,7 @@ def kernel(parts: Parts, loop: Function, *, missing: bool, sparse: bool) -> Kern
             loops.unseen: parts.unseen if missing else beliefs.none_missing,
             loops.learn: parts.learn,
             loops.forget: parts.forget,
+            loops.settle: parts.settle,
             holes.event_at: read.event,
             holes.position: read.position,
             holes.value: read.present if missing else read.value,
