@@ -209,6 +209,7 @@ def members(learner: ovi.Auto, dim: int, *, sparse: bool = False) -> list[str]:
     return found
 
 
+@pytest.mark.compiled  # with it the default is whole; nothing is learned, and so nothing compiled
 def test_several_classes_are_told_apart_by_posteriors_of_all_beside_one_a_class() -> None:
     straight, bent = ["ClassPool", "OneVsRest"], ["Relu shared", "Fourier shared"]
     few = ovi.Auto(known=3)

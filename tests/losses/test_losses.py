@@ -177,6 +177,16 @@ def test_tables_are_the_interpolants_they_say() -> None:
         assert max(r for r, t in zip(relative, x, strict=True) if t < 100) < 2e-15
 
 
+def test_the_normal_law_has_all_its_digits_and_no_side_is_changed_by_rounding() -> None:
+    r = np.concatenate([np.linspace(-37.0, 9.0, 2001), [1e-17, 0.0, -1e-17]])
+    truth = [mp.ncdf(mp.mpf(float(one))) for one in r]
+    assert max(abs(mp.mpf(float(got)) / want - 1) for got, want in zip(normal.normal_cdf(r), truth, strict=True)) < 3e-13
+    assert ((normal.normal_cdf(r) >= 0.5) >= (r >= 0.0)).all()
+    assert ((normal.normal_cdf(r) <= 0.5) >= (r <= 0.0)).all()
+    np.testing.assert_array_equal(normal.normal_cdf([-np.inf, -50.0, 0.0, 50.0, np.inf]), [0.0, 0.0, 0.5, 1.0, 1.0])
+    assert np.isnan(normal.normal_cdf(np.nan))
+
+
 def test_nodes_are_those_of_gauss_and_hermite() -> None:
     """Roots of the n-th polynomial He, and n!/(n·He₍ₙ₋₁₎)² at them, in 40 digits."""
     of_eight = zip(speedups.FEW_HERMITE, speedups.FEW_HERMITE_WEIGHTS, strict=True)
