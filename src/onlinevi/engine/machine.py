@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import gc
 import hashlib
+import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from functools import cache
 from pathlib import Path
 from types import FunctionType
@@ -94,20 +95,28 @@ def without_collections() -> Iterator[None]:
 
 
 @contextmanager
-def one_thread_of_blas() -> Iterator[None]:
+def one_thread_of_blas(*, of_scipy: bool = False) -> Iterator[None]:
     """One thread for products of matrices, where scikit-learn has brought along what says so.
 
     Threads of BLAS wait for each other by turning round: where something else has a processor, many products of some hundred
-    columns take ten times as long with two as with one.
+    columns take ten times as long with two as with one. ``of_scipy``: it will be used, and has a BLAS of its own; only those
+    that are there are told.
     """
-    try:
-        import scipy.linalg  # noqa: F401  # it has a BLAS of its own, and only those that are there are told
-        from threadpoolctl import threadpool_limits
-    except ImportError:
+    if of_scipy:
+        import scipy.linalg  # noqa: F401
+    controller = _controller(has_scipy="scipy.linalg" in sys.modules)
+    with nullcontext() if controller is None else controller.limit(limits=1, user_api="blas"):
         yield
-    else:
-        with threadpool_limits(1, user_api="blas"):
-            yield
+
+
+@cache
+def _controller(*, has_scipy: bool) -> Any:
+    """What sets the threads of the libraries that are there: to look for them takes some milliseconds."""
+    try:
+        from threadpoolctl import ThreadpoolController
+    except ImportError:
+        return None
+    return ThreadpoolController()
 
 
 def _forgive(cache: Any) -> None:

@@ -10,7 +10,7 @@ from onlinevi.guarantees.alarm import Alarm, AlarmState, Rang
 from onlinevi.guarantees.bounds.calculator import calculate
 from onlinevi.guarantees.bounds.setting import Setting
 from onlinevi.guarantees.certificates import Certificate, PooledCertificate, SquaredSums, Tangents, Window, certificate
-from onlinevi.guarantees.comparator import MOST_WEIGHTS, Hindsight, hindsight
+from onlinevi.guarantees.comparator import MOST_WEIGHTS, NUMPY_UP_TO, Hindsight, hindsight
 from onlinevi.guarantees.exact import (
     GaussianPosterior,
     Grid,
@@ -26,6 +26,7 @@ from onlinevi.guarantees.risk import LossSums, fixed_risk_bound, loss_bound, ris
 
 __all__ = [
     "MOST_WEIGHTS",
+    "NUMPY_UP_TO",
     "Alarm",
     "AlarmState",
     "BatchVB",

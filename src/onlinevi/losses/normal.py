@@ -35,7 +35,7 @@ def normal_cdf(r: Any) -> Vector:
     """Φ(r) of arrays, infinite values among them. scipy has it too, and takes a quarter of a second to import."""
     within = np.clip(np.asarray(r, dtype=float), -FARTHEST, FARTHEST)
     found = cumulative(within, 1.0, bump(within))
-    return np.where(within < 0.0, np.minimum(found, 0.5), np.maximum(found, 0.5))  # rounding changes no side
+    return np.asarray(np.where(within < 0.0, np.minimum(found, 0.5), np.maximum(found, 0.5)))  # rounding changes no side
 
 
 def scaled_tail(top: Real, bottom: Real) -> Real:

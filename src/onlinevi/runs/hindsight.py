@@ -10,7 +10,7 @@ import numpy as np
 
 from onlinevi.beliefs import edges, radii
 from onlinevi.engine import Vector, one_thread_of_blas
-from onlinevi.guarantees import MOST_WEIGHTS, PacBayes, hindsight, pac_bayes
+from onlinevi.guarantees import MOST_WEIGHTS, NUMPY_UP_TO, PacBayes, hindsight, pac_bayes
 from onlinevi.runs.job import Job
 from onlinevi.runs.promises import DELTA
 from onlinevi.runs.replay import NotAgain, replay, too_many
@@ -46,8 +46,10 @@ def look_back(job: Job, source: str, stopper: Stopper, *, any_size: bool = False
         if job.state.space is not None:
             X = job.state.space.of(X)
         domain, among = _comparators(job, y)
-        with stopper.waiting(), one_thread_of_blas():  # Ctrl-C ends the search alone
-            best = hindsight(X, y, loss=job.learner.loss, **domain, **_classes(job))
+        classes = _classes(job)
+        wide = X.shape[1] * classes.get("classes", 1) > NUMPY_UP_TO
+        with stopper.waiting(), one_thread_of_blas(of_scipy=wide):  # Ctrl-C ends the search alone
+            best = hindsight(X, y, loss=job.learner.loss, **domain, **classes)
     except Stopped:
         return InHindsight(why="the search for it was interrupted")
     except ValueError as error:

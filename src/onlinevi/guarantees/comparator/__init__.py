@@ -6,5 +6,6 @@ it minimise losses with kinks. The variational posterior of all data at once, ``
 
 from onlinevi.guarantees.comparator.best_point import Hindsight, hindsight
 from onlinevi.guarantees.comparator.classes import MOST_WEIGHTS
+from onlinevi.guarantees.comparator.feasible_set import NUMPY_UP_TO
 
-__all__ = ["MOST_WEIGHTS", "Hindsight", "hindsight"]
+__all__ = ["MOST_WEIGHTS", "NUMPY_UP_TO", "Hindsight", "hindsight"]

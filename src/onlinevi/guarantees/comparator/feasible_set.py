@@ -80,13 +80,13 @@ class Cuboid:
         return step
 
 
-FEW = 100
+NUMPY_UP_TO = 100
 """Of so many coordinates numpy solves as fast as scipy's factors, which take a quarter of a second to import."""
 
 
 def solved(hessian: Vector, slope: Vector) -> Vector:
     """The d with H·d = slope, refused where H is not positive definite."""
-    if len(slope) <= FEW:
+    if len(slope) <= NUMPY_UP_TO:
         np.linalg.cholesky(hessian)  # for the refusal alone
         return np.asarray(np.linalg.solve(hessian, slope))
     from scipy.linalg import cho_factor, cho_solve
