@@ -11,7 +11,7 @@ run: $(VENV)/.installed
 	$(BIN)/onlinevi reproduce --out out
 
 test: $(VENV)/.installed
-	$(BIN)/python -m pytest -q -n 4 --dist loadfile --no-loadscope-reorder
+	$(BIN)/python -m pytest -q -n 3 --dist loadfile --no-loadscope-reorder
 
 lint: $(VENV)/.installed
 	$(BIN)/ruff check .

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from onlinevi import rules
-from onlinevi.engine import Function, Kernel, compose, engine_in_use, holes, kernel, use_engine
+from onlinevi.engine import Function, Kernel, compose, engine_in_use, holes, kernel, reading, use_engine
 from onlinevi.engine.interpreter import interpreted_kernel
 from onlinevi.engine.kernel import Engine
 from onlinevi.engine.types import Expected
@@ -56,10 +56,13 @@ def is_shared(loop: Kernel) -> bool:
     loss = parts.get(holes.expected)
     if loss is None:
         return loop._loop.__module__ != softmax_loops.__name__
-    implicit = parts.get(holes.slopes_after_step, "").startswith(rules.Implicit.__name__)
+    if loss not in (logistic.__qualname__, Squared.expected.__qualname__):
+        return False
     of_rows = holes.is_dense in parts
-    return loss in (logistic.__qualname__, Squared.expected.__qualname__) and (
-        not of_rows or (implicit and parts[holes.is_dense] == "yes" and parts[holes.in_float32] == "no")
+    return not of_rows or (
+        parts[holes.slopes_after_step].startswith(rules.Implicit.__name__)
+        and (parts[holes.is_dense], parts[holes.in_float32]) == ("yes", "no")
+        and parts[holes.late_forgetting] == reading.never_late.__qualname__
     )
 
 
