@@ -17,6 +17,7 @@ import onlinevi as ovi
 from onlinevi.engine import ns
 from onlinevi.engine.types import Expected, Real
 from onlinevi.guarantees import Hindsight, hindsight
+from onlinevi.guarantees.comparator import feasible_set
 from onlinevi.learners.linear import BadRow
 
 SMALLEST = 0.01
@@ -301,3 +302,13 @@ def test_one_side_of_the_box_may_be_one_number_and_the_other_one_a_feature() -> 
     mixed = hindsight(X, y, loss=ovi.Squared(), box=(-0.1, [0.1, 0.2, 3.0]))
     spelled = hindsight(X, y, loss=ovi.Squared(), box=([-0.1] * 3, [0.1, 0.2, 3.0]))
     assert mixed.mean.tolist() == spelled.mean.tolist()
+
+
+@pytest.mark.parametrize("count", [1, feasible_set.NUMPY_UP_TO, feasible_set.NUMPY_UP_TO + 1])
+def test_a_system_is_solved_one_way_or_the_other_and_refused_where_no_curve_has_a_least_point(count: int) -> None:
+    rng = np.random.default_rng(count)
+    root, truth = rng.standard_normal((count, count + 5)), rng.standard_normal(count)
+    hessian = root @ root.T + np.eye(count)
+    np.testing.assert_allclose(feasible_set.solved(hessian, hessian @ truth), truth, rtol=1e-8, atol=1e-10)
+    with pytest.raises(np.linalg.LinAlgError):
+        feasible_set.solved(hessian - 2.0 * np.linalg.eigvalsh(hessian)[-1] * np.eye(count), truth)
